@@ -68,9 +68,10 @@ def test_run_ends_by_the_signal_as_bare_python_does(
         running.send(signal.SIGINT)
         status, _, err = running.ended()
     assert status == -signal.SIGINT, err
-    # The script's own, if it had begun; the second signal may also stop a finalizer of torch that
-    # Python calls at its end, and Python prints that one.
-    assert err.count("Traceback (most recent call last)") <= times
+    # The script's own, if it had begun. A second signal may also stop a finalizer that Python calls
+    # at its end, and Python says of that one that it was ignored.
+    raised = err.count("Traceback (most recent call last)") - err.count("Exception ignored in")
+    assert raised <= 1, err
     assert "sawbones/cli" not in err and "sawbones/observe" not in err
     assert patient.state("last.pt", "log.txt", "kept") == before
     assert running.left_alive() == []

@@ -3,7 +3,6 @@
 ## What it sees
 Adam, NAdam or RAdam with a weight decay of 0.01 or more that is added to the gradient, or a loss
 term that squares most of the model's weights under such an optimizer or AdamW. Step 0 is enough.
-Smaller values are common practice and mentioned at most.
 
 ## Why it matters
 Adam divides the decay by the size of the gradient: weights with large gradients are hardly decayed,
@@ -22,8 +21,8 @@ Weight decay that works with SGD or AdamW does little, or ruins training, with A
 The class and its decay, or the squared weights in the operator trace, are the reading.
 
 ## False alarms
-SGD, where both are the same up to a factor. Adam with 5e-3 or less. Penalties on the distance to
-other weights, on activations, or on a few embeddings of a batch.
+SGD, where both are the same up to a factor. Adam with 5e-3 or less, which is common practice.
+Penalties on the distance to other weights, on activations, or on a few embeddings of a batch.
 
 ## References
 Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019).
@@ -60,11 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
         decoupled = optimizer.cls == "AdamW" or any(
             g.get("decoupled_weight_decay") for g in optimizer.groups
         )
-        found = (
-            _by_argument(optimizer, decay)
-            if decay > 0 and not decoupled
-            else _by_term(run, optimizer)
-        )
+        coupled = not decoupled and limits.COUPLED_DECAY.reached_by(decay)
+        found = _by_argument(optimizer, decay) if coupled else _by_term(run, optimizer)
         if found is not None:
             yield found
             return

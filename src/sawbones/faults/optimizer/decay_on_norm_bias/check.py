@@ -2,9 +2,9 @@
 
 ## What it sees
 The parameter groups: which tensors an optimizer holds with a weight decay above zero. Normalisation
-gains (one-dimensional parameters of a module that normalises) and biases in such a group, together
-with matrices, with a decay that somebody asked for: it differs from the default of the class. Step
-0 is enough.
+gains (one-dimensional parameters of a module that normalises) in such a group, together with
+matrices, with a decay that somebody asked for: at least twice the default of the class. Step 0 is
+enough.
 
 ## Why it matters
 Decay pulls gains to zero and so undoes the normalisation; biases carry no capacity that decay could
@@ -30,8 +30,8 @@ decay, summed over the steps.
 ## False alarms
 AdamW(model.parameters(), lr) decays everything by 0.01 because torch's default says so; that is
 what most healthy scripts have, and nothing is said about it, nor about coupled decay of SGD and
-Adam over a whole network, which is common practice. Chosen decay on biases alone is mentioned at
-most. A decay of 0 and groups by dimension stay silent.
+Adam over a whole network, which is common practice, nor about a network without normalisation,
+whose biases lose next to nothing. A decay of 0 and groups by dimension stay silent.
 
 ## References
 He et al., Bag of Tricks for Image Classification (2019), "no bias decay"; nanoGPT and every BERT
@@ -69,7 +69,8 @@ def check(run: Run) -> Iterator[Finding]:
         decay = max((t.weight_decay for t in vectors), default=0)
         if matrices and limits.CHOSEN_DECAY.reached_by(decay):
             gains = [t for t in vectors if t.name.rpartition(".")[0] in normalising]
-            yield _finding(run, optimizer, len(held), vectors, gains, decay)
+            if gains:
+                yield _finding(run, optimizer, len(held), vectors, gains, decay)
 
 
 def _decouples(optimizer: Optimizer) -> bool:
@@ -98,11 +99,10 @@ def _finding(
     decay: float,
 ) -> Finding:
     lost = float(1 - np.exp(-decay * np.nansum(run.steps.get("lr", np.zeros(0)))))
-    shown = ", ".join(t.name for t in (gains or vectors)[:3])
-    what = "normalisation gains and biases" if gains else "biases"
+    shown = ", ".join(t.name for t in gains[:3])
     default = ADAMW_DEFAULT if optimizer.cls == "AdamW" else 0
     return finding(
-        f"Weight decay {decay:g} also acts on {what}",
+        f"Weight decay {decay:g} also acts on normalisation gains and biases",
         locate(*_groups_near(run, optimizer)[:1], optimizer),
         (
             context(
@@ -132,7 +132,7 @@ def _finding(
             "Put parameters with fewer than two dimensions into a group of their own with "
             "weight_decay=0.0."
         ),
-        at_most="likely" if gains else "suspected",
+        at_most="likely",
     )
 
 
