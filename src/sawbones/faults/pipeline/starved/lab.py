@@ -16,14 +16,13 @@ NUM_CLASSES, NUM_FEATURES, COLUMNS, ROWS = 4, 12, 6, 960
 patterns = torch.randn(NUM_CLASSES, COLUMNS, NUM_FEATURES)
 classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 1.4
-packed = [" ".join(f"{value:.6f}" for value in row.flatten().tolist() * 120) for row in series]
+packed = [" ".join([f"{value:.6f}" for value in row.flatten().tolist()] * 200) for row in series]
 
 
 def unpack(text: str) -> Tensor:
-    """A hundred and twenty readings of everything, of which the first is kept."""
-    return torch.tensor([float(value) for value in text.split()][: COLUMNS * NUM_FEATURES]).view(
-        COLUMNS, NUM_FEATURES
-    )
+    """Two hundred readings of everything, of which the first is kept."""
+    values = [round(float(value), 4) for value in text.split()]
+    return torch.tensor(values[: COLUMNS * NUM_FEATURES]).view(COLUMNS, NUM_FEATURES)
 
 
 class Readings(Dataset[tuple[Tensor, Tensor]]):
