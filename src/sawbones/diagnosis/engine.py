@@ -36,7 +36,11 @@ from sawbones.trials.twin import compare
 
 OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the trials
 TWIN_STEPS = 25
-LEAKS = ("evaluation.leak-preprocessing", "evaluation.leak-target")
+LEAKS = (
+    "evaluation.leak-preprocessing",
+    "evaluation.leak-target",
+    "evaluation.preprocessing-mismatch",
+)
 APART = ("evaluation.leak-group", "evaluation.leak-temporal")
 MORE_TIME = "sawbones diagnose --seconds N"
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down

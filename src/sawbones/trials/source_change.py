@@ -4,7 +4,8 @@ again from the same seed: what it trains on must stay as it was, bit for bit.
 Real numbers are moved far and texts scrambled; the number of rows, their order, labels, groups and
 missing values stay. A second run leaves the rows and exchanges their labels: then every input must
 stay. Where the rows are those of a series, a further run changes all rows from one moment on, where
-they first appear: what is evaluated from before that moment must stay. Calls of the model are compared up to the first evaluation, so that a score that steers the
+they first appear: what is evaluated from before that moment must stay. A last one makes evaluated
+rows copies of training rows (`two_paths.py`). Calls of the model are compared up to the first evaluation, so that a score that steers the
 training cannot be mistaken for a leak. Where something moved, a third run without any change must
 repeat the first.
 """
@@ -19,6 +20,7 @@ from typing import Any
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.trials.bench import Bench
+from sawbones.trials.two_paths import judge_paths
 
 STEPS = 24  # compared of the training, at most
 LATEST_EVALUATION = 600  # steps: an evaluation that comes later is not waited for,
@@ -27,7 +29,7 @@ LEAST_ROWS = 20  # compared
 TOO_LATE = "the first evaluation comes too late to be repeated"
 SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
 
-KINDS = ("features", "labels", "future")
+KINDS = ("features", "labels", "future", "paths")
 SAME_LINE = 3  # containers of one name, not of all rows: more are single rows, in a loop over them
 MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, no look ahead
 
@@ -36,7 +38,9 @@ Calls = Sequence[Mapping[str, Any]]
 
 
 def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
-    """Plain facts for evaluation.leak-preprocessing, leak-target and leak-temporal."""
+    """Plain facts for evaluation.leak-preprocessing, leak-target, leak-temporal and
+    preprocessing-mismatch.
+    """
     plan = run.facts.get("sources") or {"why": "the script's data were not followed"}
     if plan.get("why"):
         return {kind: {"outcome": "refused", "why": plan["why"]} for kind in KINDS}
@@ -45,7 +49,22 @@ def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
         "features": features,
         "labels": _labels(bench, run, plan),
         "future": _future(bench, run, plan, features),
+        "paths": _paths(bench, run, plan),
     }
+
+
+def _paths(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
+    paths, steps = plan.get("paths"), _first_evaluation(run)
+    if paths is None:
+        return {"outcome": "refused", "why": "too few rows with one label are met by the model"}
+    if steps is None:
+        return {"outcome": "refused", "why": TOO_LATE}
+    change = {**_place(plan), "what": "copies"}
+    change |= {key: paths[key] for key in ("rows", "taken", "kept")}
+    told = judge_paths(plan, _again(bench, change, steps))
+    if paths["made"] is not None:
+        told["site"] = _site(bench, *paths["made"])
+    return told
 
 
 def _features(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ MAX_ROWS_SEEN = 1 << 17
 SCORED = ("copies", "scrambled")  # changes after which the score is looked at
 CALLS_COMPARED = 24
 COLUMNS_COMPARED = 256
+VALUES_KEPT = 512  # of one row of one tensor
 
 
 @dataclass
@@ -73,6 +74,7 @@ class Call:
     columns: list[int]
     is_real: bool
     targets: list[float] | None = None
+    kept: dict[int, list[list[float]]] = field(default_factory=dict)  # rows that were asked for
 
 
 class SourceLog:
@@ -239,10 +241,22 @@ class SourceLog:
         of_phase = sum(c.phase == phase for c in self._calls)
         early = phase == "eval" or not self._evaluated_after_training
         if of_phase < CALLS_COMPARED and early and self.done:
+            self._keep_rows(call, of_phase, found)
             self._calls.append(call)
         for tensor in loaded:
             if all(tensor is not t for _, t in found) and self._take_target(call, tensor):
                 return
+
+    def _keep_rows(self, call: Call, number: int, found: Sequence[tuple[str, Any]]) -> None:
+        """All that the model is given for the rows that the change asks for."""
+        asked = (self._change or {}).get("kept", {}).get(call.phase, ())
+        places = [place for of_call, place in asked if of_call == number]
+        size = len(call.hashes)
+        given = [t for _, t in found if t.dim() and t.shape[0] == size and not t.is_complex()]
+        for place in places:
+            if place < size:
+                rows = [t[place].detach().reshape(-1)[:VALUES_KEPT] for t in given]
+                call.kept[place] = [row.double().tolist() for row in rows]
 
     def _is_worth_keeping(self, call: Call) -> bool:
         """Rows that were not met before, as long as there is room."""
@@ -295,6 +309,7 @@ class SourceLog:
         future = matching.future()
         found["row_of"] = matching.evaluated_rows() if found["strangers"] or future else {}
         found["filled"] = matching.filled()
+        found["paths"] = matching.paths([(c.phase, c.hashes.tolist()) for c in self._calls])
         is_scored = found["strangers"] or found["filled"]
         found["answer_of"] = matching.answers() if is_scored else {}
         if future is not None:
@@ -336,6 +351,7 @@ def _plain(call: Call) -> dict[str, Any]:
         "columns": call.columns,
         "real": call.is_real,
         "targets": call.targets,
+        "kept": {str(place): rows for place, rows in call.kept.items()},
     }
 
 

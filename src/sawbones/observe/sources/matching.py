@@ -13,6 +13,7 @@ import numpy as np
 from sawbones.observe.sources.answers import as_asked, follows_answer, is_answer
 from sawbones.observe.sources.containers import Numbers, Rows, hash_rows
 from sawbones.observe.sources.filled import is_filled_for_one_class
+from sawbones.observe.sources.paths import met_places, same_label_rows
 from sawbones.observe.sources.placing import RECOGNISED, Placing
 from sawbones.observe.sources.series import is_interleaved, is_series
 from sawbones.observe.sources.strangers import Column, find_strangers, is_given
@@ -204,6 +205,37 @@ class Matching:
             "names": sorted(names),
             "count": known.count,
             "rows": list(range(middle, known.count)),
+        }
+
+    def paths(self, calls: Sequence[tuple[str, Sequence[int]]]) -> dict[str, Any] | None:
+        """Rows that could be copies of one training row each: some that are trained on, some that
+        are only evaluated; where the model meets them; and the line that made what is evaluated.
+        """
+        known, labels, at = self._known, self._label_values(), self._at
+        if known is None or labels is None or at is None:
+            return None
+        trained = met_places(calls, "train", known.rows_of, known.trained)
+        evaluated = met_places(calls, "eval", known.rows_of, set(known.evaluated))
+        triples = same_label_rows(labels, list(trained), list(evaluated))
+        if triples is None:
+            return None
+        first, second, held = triples
+        made = [
+            x
+            for v, x in enumerate(self._versions)
+            if self._space[v] == known.space
+            and x.rows.numbers.shape[1] == self._width
+            and not self._is_whole(v)
+            and not set(self._base[v].tolist()) & known.trained
+        ]
+        return {
+            "rows": [*held, *second],
+            "taken": [*first, *first],
+            "kept": {
+                "train": [trained[i] for i in (*first, *second)],
+                "eval": [evaluated[i] for i in held],
+            },
+            "made": [made[-1].file, made[-1].code.co_name, made[-1].line] if made else None,
         }
 
     def evaluated_rows(self) -> dict[str, int]:

@@ -4,7 +4,9 @@
 Mean and spread of the real-valued inputs of the model, over all values and per feature or channel,
 in training and in evaluation. Fires when the spread differs by a factor of 2.5 or more, or the mean
 by 3 training deviations or more, and by far more than training batches differ among themselves. A
-single feature counts from a factor, or from deviations, of 8.
+single feature counts from a factor, or from deviations, of 8. With experiments also this: evaluated
+rows are made copies of training rows where they enter the script, and the model must be given the
+same for both.
 
 ## Why it matters
 The model is judged on inputs it has never seen the like of: the score says nothing about the model.
@@ -21,14 +23,16 @@ Training goes well and validation is close to chance from the start.
     val = TensorDataset((images[800:] / 255 - 0.5) / 0.25, labels[800:])
 
 ## Confirm it
-No experiment: both inputs are measured where they enter the model.
+Both inputs are measured where they enter the model. Proven where a copy of a training row reaches
+the model otherwise in evaluation, while copies within training reach it alike.
 
 ## False alarms
 Noise, mixing and erasing change the spread of training inputs by less than a factor of two. A later
 stretch of a time series may have another mean: three deviations are beyond that. It may spread less
 than the whole series did, but not so a single window. Samplers that feed noise to a generator are
 judged per input tensor and shape. One or two made-up examples before the first step, as for a
-summary of the model, are no evaluation.
+summary of the model, are no evaluation. Random augmentation, features of neighbouring rows and
+encodings by fold make equal rows differ in training already: then copies decide nothing.
 
 ## References
 Training-serving skew: Breck et al., "Data validation for machine learning" (2019).
@@ -36,16 +40,18 @@ Training-serving skew: Breck et al., "Data validation for machine learning" (201
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from sawbones.evidence import Limit, NothingToJudge, compared, finding
+from sawbones.evidence import Limit, NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.evaluation import ModelInput
 from sawbones.stats.evaluations import model_inputs
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.series import Floats
 from sawbones.stats.splits import told_apart
@@ -54,7 +60,7 @@ from sawbones.trace.given_lines import given_lines
 from sawbones.trace.locate import locate
 
 NEEDS = ("validation", "evaluation", "steps")
-USES = ("made_tensors", "loaders", "source_lines")
+USES = ("made_tensors", "loaders", "source_lines", "source_change")
 EXPLAINS = ("evaluation.overfitting", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 MIN_BATCHES = 4  # of training, so that it is known how they differ among themselves
@@ -74,6 +80,12 @@ def check(run: Run) -> Iterator[Finding]:
         if len(trained.get(key, ())) >= MIN_BATCHES
     ]
     inside = limits.PASSES_PER_STEP.passed_by(len(run.evaluation.passes) / max(run.num_steps, 1))
+    trial = (run.facts.get("source_change") or {}).get("paths") or {}
+    if trial.get("outcome") == "moved":
+        yield _prepared_twice(run, trial)
+        return
+    if trial.get("outcome") == "kept":
+        return  # what differs between the parts is in the rows themselves
     if not both or (inside and run.num_steps > MIN_STEPS):
         raise NothingToJudge("no real-valued input of the model in training and in an evaluation")
     for before, rows in both:
@@ -89,6 +101,26 @@ def check(run: Run) -> Iterator[Finding]:
                 ),
             )
             return
+
+
+def _prepared_twice(run: Run, trial: Mapping[str, Any]) -> Finding:
+    """Copies of training rows reached the model otherwise in evaluation."""
+    called = [e.site for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
+    text = (
+        f"{trial['compared']} evaluated rows were made copies of training rows where they enter the "
+        f"script: the model is given other values for {trial['moved']} of them, in "
+        f"{trial['columns']} of {trial['width']} columns (column {trial['column']} of one row: "
+        f"{trial['trained']:.4g} in training, {trial['evaluated']:.4g} in evaluation)"
+    )
+    return finding(
+        "The same row is prepared differently for evaluation than for training",
+        locate(as_site(trial.get("site")), *called[:1]),
+        (exact(text, trial["moved"], expected=0, signal="source_change"),),
+        Fix(
+            "Fit scalers, encoders and vocabularies once, on the training part, and apply the "
+            "fitted ones to every other part."
+        ),
+    )
 
 
 def _rehearses(row: ModelInput) -> bool:

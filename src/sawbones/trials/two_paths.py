@@ -1,0 +1,100 @@
+"""One row, prepared twice: some rows that are only evaluated become copies of training rows where
+they enter the script, which runs again from the same seed. What the model is then given for the
+copy in evaluation must be what it is given for the original in training.
+
+Other training rows become copies as well. Where these are not given alike, rows are augmented, or
+prepared with their neighbours, their fold or their batch, and nothing follows from a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ROUNDING = 1e-4  # of the largest value: one path may compute in float32, the other in float64
+
+Plan = Mapping[str, Any]
+Tensors = Sequence[Sequence[float]]
+
+
+def judge_paths(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain facts for evaluation.preprocessing-mismatch."""
+    if other.get("why") or not other.get("changed"):
+        return _refused(str(other.get("why") or "the rows could not be changed where they enter"))
+    kept = {phase: _kept(other["calls"], phase) for phase in ("train", "eval")}
+    wanted = plan["paths"]["kept"]
+    count = len(wanted["eval"])
+    try:
+        trained = [kept["train"][tuple(at)] for at in wanted["train"]]
+        held = [kept["eval"][tuple(at)] for at in wanted["eval"]]
+    except KeyError:
+        return _refused("other rows are drawn after the change")
+    first, second = trained[:count], trained[count:]
+    shapes = {tuple(len(t) for t in row) for row in (*trained, *held)}
+    if len(shapes) != 1:
+        return _refused("rows of training and of evaluation have other shapes")
+    if not all(_is_alike(a, b) for a, b in zip(first, second, strict=True)):
+        return _refused("equal rows are not given alike in training")
+    differ = [_differing(a, b) for a, b in zip(first, held, strict=True)]
+    told = _withheld(held, first)
+    places = [[(t, k) for t, k in row if t not in told] for row in differ]
+    moved = sum(bool(row) for row in places)
+    facts = {"moved": moved, "compared": count}
+    if not moved:
+        return {"outcome": "kept", **facts}
+    if moved < count:
+        return _refused("some copies are given alike, others are not")
+    always = set(places[0]).intersection(*places[1:]) or set(places[0])
+    tensor, column = max(always, key=lambda at: abs(first[0][at[0]][at[1]] - held[0][at[0]][at[1]]))
+    return {
+        "outcome": "moved",
+        **facts,
+        "columns": len(set().union(*places)),
+        "width": sum(len(t) for t in first[0]),
+        "column": column,
+        "trained": first[0][tensor][column],
+        "evaluated": held[0][tensor][column],
+    }
+
+
+def _refused(why: str) -> dict[str, Any]:
+    return {"outcome": "refused", "why": why}
+
+
+def _kept(calls: Sequence[Mapping[str, Any]], phase: str) -> dict[tuple[int, int], Tensors]:
+    of_phase = [c for c in calls if c["phase"] == phase]
+    return {(n, int(k)): rows for n, c in enumerate(of_phase) for k, rows in c["kept"].items()}
+
+
+def _off(a: Sequence[float], b: Sequence[float]) -> npt.NDArray[np.bool_]:
+    left, right = np.array(a), np.array(b)
+    size = max(np.abs(left).max(initial=0.0), np.abs(right).max(initial=0.0), 1e-12)
+    off: npt.NDArray[np.bool_] = ~np.isclose(
+        left, right, rtol=0, atol=ROUNDING * size, equal_nan=True
+    )
+    return off
+
+
+def _is_alike(a: Tensors, b: Tensors) -> bool:
+    return not any(_off(x, y).any() for x, y in zip(a, b, strict=True))
+
+
+def _differing(a: Tensors, b: Tensors) -> list[tuple[int, int]]:
+    """(tensor, column) in which they differ."""
+    pairs = enumerate(zip(a, b, strict=True))
+    return [(t, int(k)) for t, (x, y) in pairs for k in np.flatnonzero(_off(x, y))]
+
+
+def _withheld(held: Sequence[Tensors], trained: Sequence[Tensors]) -> set[int]:
+    """Tensors that say nothing about the row in evaluation, such as the answer that a decoder is
+    given in training only.
+    """
+    return {
+        t
+        for t in range(len(held[0]))
+        if all(row[t] == held[0][t] for row in held)
+        and any(row[t] != trained[0][t] for row in trained)
+    }
