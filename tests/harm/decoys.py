@@ -53,6 +53,8 @@ class Decoys:
         shutil.copy(HERE / "ways_to_write.py", self.home / "train.py")
         self.shared_memory.write_bytes(bytes(64))
         self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0))[1]
+        self.port6 = self._serve(socket.AF_INET6, ("::1", 0))[1]
+        self.datagrams = self._serve_datagrams()
         self._serve(socket.AF_UNIX, str(self.root / "service"))
         return self
 
@@ -67,6 +69,19 @@ class Decoys:
         self._sockets.append(server)
         threading.Thread(target=self._receive, args=(server,), daemon=True).start()
         return server.getsockname()
+
+    def _serve_datagrams(self) -> int:
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("127.0.0.1", 0))
+        self._sockets.append(server)
+
+        def receive() -> None:
+            with contextlib.suppress(OSError):
+                while text := server.recv(16):
+                    self.received.append(text)
+
+        threading.Thread(target=receive, daemon=True).start()
+        return int(server.getsockname()[1])
 
     def _receive(self, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -92,6 +107,8 @@ class Decoys:
     def arguments(self) -> list[str]:
         services = {
             "port": self.port,
+            "port6": self.port6,
+            "datagrams": self.datagrams,
             "unix": str(self.root / "service"),
             "shared_memory": self.shared_memory.name,
             "home": str(self.home),
@@ -100,7 +117,7 @@ class Decoys:
         return [str(self.outside), ",".join(self.names), json.dumps(services)]
 
     def state(self) -> dict[str, str]:
-        """Everything that could be harmed, by name, with its content, mode and time."""
+        """Everything that could be harmed, by name, with its content, mode and times."""
         shared = self.shared_memory
         is_there = shared.exists()
         found = {"/dev/shm": hashlib.sha256(shared.read_bytes()).hexdigest() if is_there else ""}
@@ -110,7 +127,7 @@ class Decoys:
             if path.is_symlink():
                 text += os.readlink(path)
             elif path.is_file():
-                text += f" {facts.st_nlink} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+                text += f" {facts.st_ctime_ns} {facts.st_nlink} {hashlib.sha256(path.read_bytes()).hexdigest()}"
                 with contextlib.suppress(OSError):
                     text += str(os.listxattr(path))
             found[str(path.relative_to(self.root))] = text
@@ -136,4 +153,11 @@ TRACES = {
     "libc_connect": "libc",
     "shared_memory_file": "shared_memory",
     "shared_memory_segment": "shared_memory",
+    "libc_connect_ipv6": "libc6",
+    "libc_connect_unix": "libc-unix",
+    "libc_datagram": "libc-udp",
+    "libc_datagram_message": "libc-message",
+    "libc_shared_memory": "shared_memory",
+    "libc_shared_memory_removed": "shared_memory",
+    "libc_kill": "signal_to_another_process",
 }

@@ -133,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="WHAT",
         help="what the script may reach, comma-separated: network, subprocess, files:PATH (a "
-        "folder or file that it really writes to)",
+        "folder or file that it really writes to), native (what this machine cannot hold back)",
     )
     p.add_argument(
         "--baseline",

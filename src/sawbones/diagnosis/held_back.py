@@ -7,7 +7,14 @@ from __future__ import annotations
 from sawbones.isolation.held_back import ALLOWED_BY
 from sawbones.schema import Run
 
-_WORDS = {"network": "a connection to {}", "subprocess": "starting {}", "files": "changing {}"}
+_WORDS = {
+    "network": "a connection to {}",
+    "subprocess": "starting {}",
+    "files": "changing {}",
+    "signals": "a signal to process {}",
+    "memory": "shared memory of other processes ({})",
+    "system": "writing to {}",
+}
 
 
 def held_back(run: Run) -> tuple[str, ...]:
@@ -16,6 +23,7 @@ def held_back(run: Run) -> tuple[str, ...]:
     for row in run.held_back:
         what = _WORDS[row.what].format(row.target)
         at = f" ({row.site})" if row.site else ""
-        flag = ALLOWED_BY[row.what].format(row.target)
-        lines.append(f"{what}{at} was held back; to allow it: {flag}")
+        flag = ALLOWED_BY[row.what]
+        how = f"to allow it: {flag.format(row.target)}" if flag else "no flag allows it"
+        lines.append(f"{what}{at} was held back; {how}")
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""What a user allows a script to reach: `--allow network,subprocess,files:PATH`."""
+"""What a user allows a script to reach: `--allow network,subprocess,native,files:PATH`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 
 from sawbones.schema.errors import SawbonesError
 
-ALLOWABLE = ("network", "subprocess", "files:PATH")
+ALLOWABLE = ("network", "subprocess", "native", "files:PATH")
 FILES = "files:"
 # A comma may be part of a path: only one in front of the next thing that is allowed separates.
-_COMMA = re.compile(r",(?=network\b|subprocess\b|files:)")
+_COMMA = re.compile(r",(?=network\b|subprocess\b|native\b|files:)")
 _SPECIAL = ("/proc", "/sys", "/dev")
+_SEGMENTS = "/dev/shm/"  # of shared memory, by name
 
 
 def split(texts: Iterable[str]) -> tuple[str, ...]:
@@ -22,7 +23,7 @@ def split(texts: Iterable[str]) -> tuple[str, ...]:
 
 def checked(words: Sequence[str]) -> tuple[str, ...]:
     """The same, with paths as they are without links; raises where one is not known."""
-    unknown = [w for w in words if w not in ("network", "subprocess") and not w.startswith(FILES)]
+    unknown = [w for w in words if w not in ALLOWABLE[:-1] and not w.startswith(FILES)]
     if unknown:
         raise SawbonesError(
             f"--allow {','.join(sorted(unknown))}: not known. There are: {', '.join(ALLOWABLE)}"
@@ -47,7 +48,8 @@ def _with_real_path(word: str) -> str:
             f"--allow {word}: no such file or folder. Make it first: what is not there cannot be "
             "shared with the script"
         )
-    if real == os.sep or is_below(real, _SPECIAL):
+    is_special = is_below(real, _SPECIAL) and not real.startswith(_SEGMENTS)
+    if real == os.sep or is_special:
         raise SawbonesError(
             f"--allow {word}: not possible. Name a folder of yours that the script is to write to"
         )

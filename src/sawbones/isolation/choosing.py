@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from sawbones.isolation.allowing import checked, files_in
+from sawbones.isolation.allowing import checked, files_in, split
 from sawbones.isolation.enter import NOTHING, REASON, REFUSED
 from sawbones.isolation.scratch import NoPlace, Scratch
+from sawbones.isolation.unguarded import NEEDS_SUPERVISOR, unguarded_here
 from sawbones.schema.errors import SawbonesError
 
 FORCED = "SAWBONES_ISOLATION"
+ALLOWED = "SAWBONES_ALLOW"  # the same words as --allow, for commands that have no such flag
 ISOLATION = "Isolation:"  # how the line begins that names the mode
 _TRY_SECONDS = 20.0
 
@@ -26,10 +28,15 @@ class Isolation:
     mode: Literal["kernel", "patched"]
     reason: str = ""  # why not the kernel mode
     allowed: tuple[str, ...] = ()
+    unheld: tuple[str, ...] = ()  # patched mode: what cannot be held back here, of UNGUARDED
 
     @property
     def is_kernel(self) -> bool:
         return self.mode == "kernel"
+
+    @property
+    def is_supervised(self) -> bool:
+        return not self.is_kernel and NEEDS_SUPERVISOR not in self.unheld
 
     @property
     def network(self) -> bool:
@@ -43,19 +50,21 @@ class Isolation:
     def __str__(self) -> str:
         allowed = f"; allowed: {', '.join(self.allowed)}" if self.allowed else ""
         if not self.is_kernel:
-            return f"{ISOLATION} patched ({self.reason}{allowed}); see docs/how-to/isolation.md"
+            unheld = f"; not held back: {', '.join(self.unheld)}" if self.unheld else ""
+            said = f"{self.reason}{allowed}{unheld}"
+            return f"{ISOLATION} patched ({said}); see docs/how-to/isolation.md"
         what = "other files" if self.files else "files"
         what = what if self.network else f"{what} or services"
         return f"{ISOLATION} kernel (nothing the script does reaches your {what}{allowed})"
 
 
 def choose(scratch: Scratch, allowed: tuple[str, ...] = ()) -> Isolation:
-    allowed = checked(allowed)
+    allowed = checked((*allowed, *split([os.environ.get(ALLOWED, "")])))
     forced = os.environ.get(FORCED, "")
     if forced not in ("", "kernel", "patched"):
         raise SawbonesError(f"{FORCED}={forced}: either kernel or patched")
     if forced == "patched":
-        return Isolation("patched", f"{FORCED} is set", allowed)
+        return _with_gaps(Isolation("patched", f"{FORCED} is set", allowed))
     key = (str(scratch.source), "network" in allowed)
     if key not in _known:
         reason = _refusal(scratch, "network" in allowed)
@@ -63,7 +72,8 @@ def choose(scratch: Scratch, allowed: tuple[str, ...] = ()) -> Isolation:
     found = _known[key]
     if forced == "kernel" and not found.is_kernel:
         raise SawbonesError(f"{FORCED}=kernel, but {found.reason}")
-    return Isolation(found.mode, found.reason, allowed)
+    chosen = Isolation(found.mode, found.reason, allowed)
+    return chosen if chosen.is_kernel else _with_gaps(chosen)
 
 
 def refused(scratch: Scratch, allowed: tuple[str, ...], reason: str) -> Isolation:
@@ -74,6 +84,19 @@ def refused(scratch: Scratch, allowed: tuple[str, ...], reason: str) -> Isolatio
 
 def _patched(reason: str) -> Isolation:
     return Isolation("patched", f"namespaces refused: {reason}")
+
+
+def _with_gaps(chosen: Isolation) -> Isolation:
+    """Raises where something cannot be held back here and the user has not said that it may pass."""
+    gaps = unguarded_here(chosen.network)
+    if gaps and "native" not in chosen.allowed:
+        reasons = "; ".join(dict.fromkeys(gaps.values()))
+        raise SawbonesError(
+            f"isolation is patched here ({chosen.reason}) and cannot hold back: {', '.join(gaps)} "
+            f"({reasons}). Nothing was run. What they are: docs/how-to/isolation.md. To run the "
+            f"script all the same: --allow native, or {ALLOWED}=native"
+        )
+    return replace(chosen, unheld=tuple(gaps))
 
 
 def _refusal(scratch: Scratch, network: bool) -> str:

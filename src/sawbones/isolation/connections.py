@@ -7,28 +7,22 @@ that the refusal says what was wanted. In patched mode they are what holds conne
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import socket
 import sys
-from pathlib import Path
 from typing import Any
 
-from sawbones.isolation.family import descendants
-from sawbones.isolation.held_back import Record, is_listening, listening
+from sawbones.isolation.held_back import Record
+from sawbones.isolation.reach import Reach, is_address, is_elsewhere, is_here
 
 _ADVICE = "was held back by sawbones; to allow it: sawbones diagnose --allow network"
 
 
 class Connections:
-    def __init__(self, record: Record, kernel: bool, box: str, leader: int) -> None:
-        """`leader`: the first process of this run; what it and its descendants listen on is its
-        own.
-        """
+    def __init__(self, record: Record, kernel: bool, reach: Reach) -> None:
         self._record = record
         self._kernel = kernel
-        self._box = os.path.realpath(box) + os.sep
-        self._leader = leader
+        self._reach = reach
 
     def install(self) -> None:
         # An audit hook hears of every call of Python, also of those that pass `socket` by.
@@ -44,7 +38,7 @@ class Connections:
                 self._check(*arguments[:2])
         elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
             host = arguments[0]
-            if not _is_here(host) and not _is_address(host):
+            if not is_here(host) and not is_address(host):
                 self._refuse_name(host, arguments[1] if len(arguments) > 1 else None)
 
     def _note_refusals(self) -> None:
@@ -68,16 +62,16 @@ class Connections:
     def _check(self, this: Any, address: Any) -> None:
         """Raises where the connection would leave the room."""
         if this.family == getattr(socket, "AF_UNIX", None):
-            if not self._kernel and not self._is_own_path(address):
-                self._refuse(f"unix:{os.fsdecode(address)}")
+            is_named = isinstance(address, (str, bytes))
+            path = os.fsdecode(address) if is_named else ""
+            if not self._kernel and not self._reach.is_own_path(path):
+                self._refuse(f"unix:{path}")
             return
         if this.family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
             return
         host, port = str(address[0]), int(address[1])
-        if not _is_here(host) and not _is_address_of_this_machine(host):
-            self._refuse(f"{host}:{port}")
-        is_foreign = is_listening(port) and not self._is_own_port(port)
-        if not self._kernel and this.type & socket.SOCK_STREAM and is_foreign:
+        is_foreign = is_elsewhere(host) if self._kernel else self._reach.is_foreign(host, port)
+        if is_foreign:
             self._refuse(f"{host}:{port}")
 
     def _note_refused(self, address: Any) -> None:
@@ -98,65 +92,3 @@ class Connections:
         self._record.add("network", target)
         text = f"the connection to {target} {_ADVICE}"
         raise socket.gaierror(socket.EAI_AGAIN, text)
-
-    def _is_own_path(self, address: Any) -> bool:
-        if not isinstance(address, (str, bytes)):
-            return False
-        text = os.fsdecode(address)
-        if not text.startswith("\0"):
-            return os.path.realpath(text).startswith(self._box)
-        rows = (line.split() for line in _lines("/proc/net/unix"))
-        return self._holds({row[6] for row in rows if row[7:] == ["@" + text[1:]]})
-
-    def _is_own_port(self, port: int) -> bool:
-        return self._holds({inode for number, inode in listening() if number == port})
-
-    def _holds(self, inodes: set[str]) -> bool:
-        """Whether a process of this run has one of these sockets."""
-        sockets = {f"socket:[{inode}]" for inode in inodes}
-        for pid in (self._leader, *descendants(self._leader)) if sockets else ():
-            try:
-                for number in os.listdir(f"/proc/{pid}/fd"):
-                    if os.readlink(f"/proc/{pid}/fd/{number}") in sockets:
-                        return True
-            except OSError:
-                continue
-        return False
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
-    except OSError:
-        return []
-
-
-def _is_address_of_this_machine(host: str) -> bool:
-    """Only an address of one's own can be bound to."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as trial:
-            trial.bind((host, 0))
-    except OSError:
-        return False
-    return True
-
-
-def _is_address(host: Any) -> bool:
-    """A literal address needs no look-up."""
-    try:
-        ipaddress.ip_address(os.fsdecode(host).partition("%")[0])
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
-def _is_here(host: Any) -> bool:
-    """This machine, under one of its own names."""
-    if host is None or host == b"":
-        return True
-    name = os.fsdecode(host) if isinstance(host, (str, bytes)) else str(host)
-    if _is_address(name):
-        address = ipaddress.ip_address(name.partition("%")[0])
-        return address.is_loopback or address.is_unspecified
-    return name.lower() in ("", "localhost", "localhost.localdomain", os.uname().nodename.lower())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ from sawbones.isolation.choosing import Isolation
 from sawbones.isolation.connections import Connections
 from sawbones.isolation.family import parent_of
 from sawbones.isolation.held_back import Record
-from sawbones.isolation.landlock import confine
+from sawbones.isolation.landlock import confine, holds_writes
+from sawbones.isolation.linux import drop_capabilities
 from sawbones.isolation.native_writes import NativeWrites
 from sawbones.isolation.processes import GUARDING, Processes
+from sawbones.isolation.reach import Reach
 from sawbones.isolation.redirects import Redirects, Wrapping
+from sawbones.isolation.rulings import Answer, Rulings
 from sawbones.isolation.scratch import Room
+from sawbones.isolation.supervising import Judge, Supervisor
+from sawbones.isolation.syscalls import NETWORK
 from sawbones.isolation.tree import Tree
 
 _FILE = "guarding.json"
@@ -47,7 +53,7 @@ def install(settings: dict[str, Any]) -> None:
     kernel, box = settings["mode"] == "kernel", settings["box"]
     record = Record(Path(settings["run_folder"]), settings["working_folder"])
     if "network" not in settings["allowed"]:
-        Connections(record, kernel, box, _leader(settings["bench"])).install()
+        Connections(record, kernel, Reach(box, _leader(settings["bench"]))).install()
     if kernel:
         return
     wrapping = Wrapping()
@@ -56,9 +62,29 @@ def install(settings: dict[str, Any]) -> None:
     own = (box, settings["run_folder"])
     allowed = files_in(settings["allowed"])
     tree = Tree(settings["mirror"], own, allowed)
+    if sys.platform.startswith("linux"):
+        drop_capabilities()  # mounts, networks, clocks, modules: what root could change beside files
     confine((*own, settings["mirror"], *allowed, *SHARED_WITH_ALL))  # paths as they really are
     NativeWrites(tree, wrapping, box).install()
     Redirects(tree, wrapping).install()
+
+
+def supervisor(room: Room, run_folder: Path, isolation: Isolation) -> Supervisor | None:
+    """For the child of this room; in patched mode, where the machine can do it."""
+    if not isolation.is_supervised:
+        return None
+    own = (str(room.box), str(run_folder), room.mirror, *isolation.files)
+    writable = tuple(os.path.realpath(path) for path in own)
+    record = Record(run_folder, str(room.working_folder))
+
+    def judge_of(leader: int) -> Judge:
+        reach = Reach(str(room.box), leader)
+        return Rulings(writable, SHARED_WITH_ALL, reach, holds_writes()).answer
+
+    def note(refused: Answer) -> None:
+        record.note(refused.what, refused.target, None)
+
+    return Supervisor(judge_of, note, NETWORK if isolation.network else ())
 
 
 def install_from_environment() -> None:

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema.one_off import HeldBack
+from sawbones.schema.run import Ending
 
 FILE = "held_back.jsonl"
 MAX_RECORDS = 100
@@ -22,6 +24,9 @@ ALLOWED_BY = {
     "network": "--allow network",
     "subprocess": "--allow subprocess",
     "files": "--allow files:{} (the script then really writes there)",
+    "signals": None,  # no flag: nothing of a diagnosis needs other processes to be signalled
+    "memory": None,
+    "system": None,
 }
 
 
@@ -35,11 +40,14 @@ class Record:
         self._seen: set[tuple[str, str]] = set()
 
     def add(self, what: str, target: str, **more: Any) -> None:
+        """By the script that makes the call."""
+        site = self._sites.find(sys._getframe(1))
+        self.note(what, target, f"{site.file}:{site.line}" if site is not None else None, **more)
+
+    def note(self, what: str, target: str, place: str | None, **more: Any) -> None:
         if (what, target) in self._seen or len(self._seen) >= MAX_RECORDS:
             return
         self._seen.add((what, target))
-        site = self._sites.find(sys._getframe(1))
-        place = f"{site.file}:{site.line}" if site is not None else None
         row = {"what": what, "target": target, "site": place, **more}
         try:
             file = self._open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -66,6 +74,17 @@ def read(run_folder: Path) -> list[HeldBack]:
     return list(dict.fromkeys(found))
 
 
+def with_last_words(wanted: list[HeldBack], ending: Ending, mode: str) -> list[HeldBack]:
+    """What the script died of, where that was a file that it could not write."""
+    path = refused_file(ending.message or "", mode)
+    if path is None:
+        return wanted
+    place = f"{ending.site.file}:{ending.site.line}" if ending.site else None
+    what = next((row.what for row in wanted if row.target == path), "files")
+    others = [row for row in wanted if row.target != path]
+    return [*others, HeldBack(what, path, place)]
+
+
 def refused_file(message: str, mode: str) -> str | None:
     """The file that the last words of a script say it could not write, where only the room forbids
     it.
@@ -79,19 +98,24 @@ def refused_file(message: str, mode: str) -> str | None:
 
 
 def is_listening(port: int) -> bool:
-    return any(number == port for number, _ in listening())
+    return any(number == port for number, _ in _sockets(("tcp", "tcp6")))
 
 
-def listening() -> list[tuple[int, str]]:
-    """Ports that somebody listens on in this network, with the inode of the socket."""
+def bound() -> list[tuple[int, str]]:
+    """Ports on which somebody waits for others in this network, with the inode of the socket."""
+    return _sockets(("tcp", "tcp6", "udp", "udp6"))
+
+
+def _sockets(kinds: Iterable[str]) -> list[tuple[int, str]]:
     found = []
-    for name in ("tcp", "tcp6"):
+    for name in kinds:
         try:
             lines = Path(f"/proc/net/{name}").read_text(encoding="utf-8").splitlines()[1:]
         except OSError:
             continue
         for line in lines:
             fields = line.split()
-            if fields[3] == "0A":
+            is_open_to_all = fields[2].strip("0:") == ""  # a datagram socket without a partner
+            if fields[3] == "0A" or (name.startswith("udp") and is_open_to_all):
                 found.append((int(fields[1].rpartition(":")[2], 16), fields[9]))
     return found

@@ -138,11 +138,19 @@ def drop_capabilities() -> None:
     for number in range(_LAST_CAPABILITY + 1):
         if number not in kept:
             _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # unknown numbers are refused: fine
-    mask = sum(1 << number for number in kept)
+    mask = sum(1 << number for number in kept) & _permitted()
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     data = struct.pack("=6I", mask, mask, 0, 0, 0, 0)
     _checked(_libc.capset(header, data), "capset")
     no_new_privileges()
+
+
+def _permitted() -> int:
+    """Root of a container lacks some, and must not ask for them."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("CapPrm:"):
+            return int(line.split()[1], 16)
+    return 0
 
 
 def no_new_privileges() -> None:

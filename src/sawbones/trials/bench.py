@@ -24,6 +24,7 @@ from sawbones.isolation import family, guarding, held_back
 from sawbones.isolation.choosing import choose, reason_of, refused
 from sawbones.isolation.enter import REFUSED
 from sawbones.isolation.scratch import Room, Scratch
+from sawbones.isolation.supervising import Supervisor
 from sawbones.masking.process import take_over
 from sawbones.observe import ctrl_c
 from sawbones.observe.cpu_time import LARGEST_STRETCH, Clock, own_seconds
@@ -81,7 +82,7 @@ class Bench:
         except BaseException:
             self.scratch.close()
             raise
-        self._children: set[subprocess.Popen[bytes]] = set()
+        self._children: dict[subprocess.Popen[bytes], Supervisor | None] = {}
         self._closed = False
         self._handlers: dict[signal.Signals, Any] = {}
         self._said = threading.local()
@@ -185,6 +186,8 @@ class Bench:
             if room is not None:
                 raise ChildFailed(f"namespaces were refused: {self.isolation.reason}")
             return self.execute(options, remedies, seconds, progress, run_folder, patient)
+        if unsupervised := self._said.__dict__.pop("unsupervised", ""):
+            raise ChildFailed(f"compiled code could not be supervised any more: {unsupervised}")
         take_over(where.box)
         self._said.tail = where.as_the_user_knows_it(_tail(log))
         if self._closed:
@@ -234,10 +237,7 @@ class Bench:
                 f"{self.patient.script} ended without importing torch: there is no "
                 f"training to look at. It said:\n{self.log_tail}"
             ) from error
-        path = held_back.refused_file(run.ending.message or "", self.isolation.mode)
-        if path is not None:
-            place = f"{run.ending.site.file}:{run.ending.site.line}" if run.ending.site else None
-            wanted.append(HeldBack("files", path, place))
+        wanted = held_back.with_last_words(wanted, run.ending, self.isolation.mode)
         died = run.ending.kind == "killed" and not cut and bool(status)
         environment = {**run.environment, "isolation": self.isolation.mode}
         return replace(
@@ -307,8 +307,11 @@ class Bench:
     ) -> tuple[subprocess.Popen[bytes], Path]:
         """`folder`: what the child shares with us beside its room."""
         command = list(arguments)
+        supervisor = None
         if room.layers is not None:
             command = ["sawbones.isolation.enter", str(room.write_plan(folder)), *command]
+        elif supervisor := guarding.supervisor(room, folder, self.isolation):
+            command = supervisor.command(command)
         temporary = room.box / "tmp"
         environment = {
             **os.environ,
@@ -333,8 +336,11 @@ class Bench:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=supervisor.kept_open if supervisor else (),
             )
-            self._children.add(child)
+            self._children[child] = supervisor
+            if supervisor:
+                supervisor.start(child.pid)
         return child, log
 
     def _script_in(self, patient: Patient) -> str:
@@ -348,7 +354,10 @@ class Bench:
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         family.end(child, GRACE_SECONDS)
-        self._children.discard(child)
+        supervisor = self._children.pop(child, None)
+        if supervisor:
+            supervisor.close()
+            self._said.unsupervised = supervisor.failure
 
 
 class _Family:
