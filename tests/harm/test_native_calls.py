@@ -15,7 +15,6 @@ from users import OTHER_USER, environment, python_of
 
 from sawbones.diagnosis.held_back import held_back
 from sawbones.isolation import supervising
-from sawbones.isolation.allowing import checked
 from sawbones.isolation.rulings import Rulings
 from sawbones.isolation.unguarded import UNGUARDED, unguarded_here
 from sawbones.observe.options import Options
@@ -97,8 +96,27 @@ def test_a_segment_of_shared_memory_is_written_only_where_it_is_allowed(open_fol
     with Decoys(open_folder, ["libc_shared_memory"]) as decoys:
         segment = str(decoys.shared_memory)
         assert try_native(decoys, None) == ({("files", segment)}, set())
-        allow = checked((f"files:{segment}",))
+        allow = (f"files:{segment}",)
         assert try_native(decoys, None, allow) == (set(), {"shared_memory"})
+
+
+@pytest.mark.parametrize("mode", ["kernel", "patched"])
+def test_a_segment_that_is_allowed_is_the_real_one_for_python_as_well(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("SAWBONES_ISOLATION", mode)
+    with Decoys(open_folder, []) as decoys:
+        name = decoys.shared_memory.name
+        run, said = run_script(
+            decoys.home,
+            "import torch\nfrom multiprocessing.shared_memory import SharedMemory\n"
+            f"segment = SharedMemory({name!r})\nsegment.buf[:4] = b'mine'\nsegment.close()\n"
+            "from multiprocessing.resource_tracker import unregister\n"
+            f"unregister('/{name}', 'shared_memory')\n",  # Python would remove it at its end
+            (f"files:{decoys.shared_memory}",),
+        )
+        assert run.ending.kind == "finished", said
+        assert decoys.shared_memory.read_bytes()[:4] == b"mine"
 
 
 @USERS
@@ -139,6 +157,23 @@ def test_the_report_has_one_line_for_each_with_its_flag(tmp_path: Path) -> None:
         "a connection to 192.0.2.1:80 was held back; to allow it: --allow network",
         "a signal to process 1 was held back; no flag allows it",
     }
+
+
+@pytest.mark.parametrize("last_words, is_named", [("cannot resolve host", True), ("bug", False)])
+def test_a_name_server_is_named_only_where_the_script_dies_of_it(
+    tmp_path: Path, last_words: str, is_named: bool
+) -> None:
+    run, _ = run_script(
+        tmp_path,
+        "import ctypes, struct, torch\nlibc = ctypes.CDLL(None)\n"
+        "address = struct.pack('=H', 2) + struct.pack('!H4B8x', 53, 192, 0, 2, 1)\n"
+        "assert libc.connect(libc.socket(2, 2, 0), address, 16) == -1\n"
+        f"raise RuntimeError({last_words!r})\n",
+    )
+    named = (
+        "a question to the name server 192.0.2.1:53 was held back; to allow it: --allow network",
+    )
+    assert held_back(run) == (named if is_named else ())
 
 
 def test_settings_of_the_system_cannot_be_written_and_those_of_the_process_can(

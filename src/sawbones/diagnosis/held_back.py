@@ -9,6 +9,7 @@ from sawbones.schema import Run
 
 _WORDS = {
     "network": "a connection to {}",
+    "names": "a question to the name server {}",
     "subprocess": "starting {}",
     "files": "changing {}",
     "signals": "a signal to process {}",

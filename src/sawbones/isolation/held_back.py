@@ -19,9 +19,12 @@ MAX_RECORDS = 100
 # In kernel mode a file of another user cannot be copied into the private file system of this one;
 # in patched mode Landlock refuses what compiled code writes outside of the copy.
 _REFUSED = {"kernel": re.compile(r"^\[Errno 75\]"), "patched": re.compile(r"(?i)permission denied")}
+# Torch asks for the names of its peers and does without: a question counts only as last words.
+_UNRESOLVED = re.compile(r"(?i)resol|name or service|getaddrinfo|no address|dns|unavailable")
 _PATH = re.compile(r"""['"]?(/[^'":]+)""")
 ALLOWED_BY = {
     "network": "--allow network",
+    "names": "--allow network",
     "subprocess": "--allow subprocess",
     "files": "--allow files:{} (the script then really writes there)",
     "signals": None,  # no flag: nothing of a diagnosis needs other processes to be signalled
@@ -75,7 +78,11 @@ def read(run_folder: Path) -> list[HeldBack]:
 
 
 def with_last_words(wanted: list[HeldBack], ending: Ending, mode: str) -> list[HeldBack]:
-    """What the script died of, where that was a file that it could not write."""
+    """With the file that the script could not write and died of; without names that it could do
+    without.
+    """
+    if not _UNRESOLVED.search(ending.message or ""):
+        wanted = [row for row in wanted if row.what != "names"]
     path = refused_file(ending.message or "", mode)
     if path is None:
         return wanted

@@ -202,4 +202,6 @@ class NativeWrites:
         return os.path.join(self._shared_memory, quote(path, safe=""))
 
     def _is_own(self, path: str) -> bool:
-        return os.path.exists(self._note(path))
+        """Made by this run, or one that the user allows it."""
+        is_allowed = self._tree.is_allowed(os.path.realpath(f"/dev/shm{path}"))
+        return is_allowed or os.path.exists(self._note(path))

@@ -25,6 +25,7 @@ SHARED_MEMORY = "/dev/shm"
 _TERMINALS = "/dev/pts"
 _MEMORY_OF_THE_MACHINE = ("/dev/mem", "/dev/kmem", "/dev/port")
 _UNSPECIFIED = 0
+_NAME_SERVER = 53  # the port
 _MAX_MESSAGES = 64
 _KEYS = {"shmget": "shm", "semget": "sem", "msgget": "msg"}
 
@@ -190,7 +191,10 @@ class Rulings:
             return YES if is_kernel else self._refused(f"an address of family {family}")
         (port,) = struct.unpack("!H", raw[2:4])
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        return self._refused(target) if self.reach.is_foreign(host, port) else YES
+        if not self.reach.is_foreign(host, port):
+            return YES
+        what = "names" if port == _NAME_SERVER else "network"
+        return Answer(errno.ECONNREFUSED, what, target)
 
     def _unix(self, call: Call, raw: bytes) -> Answer:
         if not raw:

@@ -12,7 +12,7 @@ from sawbones.schema.site import Site
 class HeldBack:
     """Something of the world outside that the script wanted and was not given."""
 
-    what: str  # network, subprocess, files
+    what: str  # of isolation.held_back.ALLOWED_BY
     target: str
     site: str | None = None  # file:line
 
