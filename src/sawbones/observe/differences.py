@@ -56,8 +56,8 @@ ALLOWED = (
         "a failing step is captured with them; `--no-capture` switches it off",
     ),
     Difference(
-        "one more native thread, and under torch.distributed two more with names `sawbones-…`",
-        "they write the recording and compare ranks",
+        "two more native threads, and under torch.distributed two more with names `sawbones-…`",
+        "they write the recording, see where training waits, and compare ranks",
     ),
     Difference(
         "several threads that train at the same time are not recorded",

@@ -126,13 +126,14 @@ class SiteFinder:
         return filename.partition(f"{os.sep}{MIRROR}")[2] or filename
 
     def _site(self, frame: FrameType) -> Site:
-        key = (frame.f_code, frame.f_lineno)
-        found = self._sites.get(key)
+        return self.of_line(frame.f_code, frame.f_lineno)
+
+    def of_line(self, code: CodeType, line: int) -> Site:
+        found = self._sites.get((code, line))
         if found is None:
-            code = frame.f_code
-            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            found = Site(self.shown(code.co_filename), frame.f_lineno, code.co_name, text[:200])
-            self._sites[key] = found
+            text = linecache.getline(code.co_filename, line).strip()
+            found = Site(self.shown(code.co_filename), line, code.co_name, text[:200])
+            self._sites[code, line] = found
         return found
 
 

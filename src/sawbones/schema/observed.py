@@ -37,6 +37,7 @@ from sawbones.schema.ranks import Agreement, Collective, LocalGradients, Positio
 from sawbones.schema.samples import Samples
 from sawbones.schema.site import Site
 from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
+from sawbones.schema.standing import Standing
 from sawbones.schema.updates import Updates
 
 
@@ -74,6 +75,7 @@ class Observed:
     states_taken: tuple[Site, ...] = ()  # lines that ask a model for its weights
     files: tuple[CheckpointFile, ...] = ()
     syncs: Syncs | None = None
+    standing: Standing | None = None  # where the training thread stood, look by look
     graphs: Graphs | None = None
     twin_run: TwinRun | None = None
     # random streams of these libraries that the script drew from

@@ -233,6 +233,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.syncs),
         _without("syncs"),
     ),
+    "standing": (
+        "where the training thread stands was not looked at",
+        lambda r: bool(r.standing),
+        _without("standing"),
+    ),
     "graphs": (
         "whether graphs are kept was not recorded",
         lambda r: r.graphs is not None and bool(r.graphs.series),
