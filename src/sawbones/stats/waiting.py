@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sawbones.schema import Run
+from sawbones.stats.stalls import stalled_ms
 from sawbones.trace.feeding import training_loader
 
 
@@ -37,9 +38,9 @@ def waiting(run: Run) -> Waiting | None:
     ours = np.nan_to_num(own[plain])
     waits, steps = wait[plain], spent[plain] - ours
     if training_loader(run) is None:
-        waits = np.maximum(
-            waits - ours, 0.0
-        )  # from the step to the next call of the model: what we do in between is no waiting
+        # From the step to the next call of the model: what we do in between is no waiting, and what
+        # the loop sleeps in writes is none for data.
+        waits = np.maximum(waits - ours - stalled_ms(run)[plain], 0.0)
     share = np.median(waits / np.maximum(np.maximum(steps, waits), 1e-9))
     return Waiting(
         float(share),

@@ -47,7 +47,15 @@ from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("steps",)
-USES = ("loaders", "data_code", "source_lines", "operators_heard", "source_calls", "cpu_time")
+USES = (
+    "loaders",
+    "data_code",
+    "source_lines",
+    "operators_heard",
+    "source_calls",
+    "cpu_time",
+    "standing",
+)
 EXPLAINS = ()
 EXPERIMENT = "waiting_measured"
 
