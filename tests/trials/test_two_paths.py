@@ -72,11 +72,8 @@ def test_only_a_row_that_is_prepared_by_another_fit_is_found(
 
 def _sides(first: Any, second: Any, held: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     kept = {"train": [[0, 0], [0, 1]], "eval": [[0, 0]]}
-    calls = [
-        {"phase": "train", "kept": {"0": first, "1": second}},
-        {"phase": "eval", "kept": {"0": held}},
-    ]
-    return {"paths": {"kept": kept}}, {"changed": ["x"], "calls": calls}
+    given = [["train", 0, 0, first], ["train", 0, 1, second], ["eval", 0, 0, held]]
+    return {"paths": {"kept": kept}}, {"changed": ["x"], "kept": given}
 
 
 def test_copies_that_differ_within_training_decide_nothing() -> None:
@@ -88,8 +85,8 @@ def test_copies_that_differ_within_training_decide_nothing() -> None:
 def test_an_answer_that_is_given_in_training_only_is_no_other_preparation() -> None:
     plan, other = _sides([[1.0], [7.0]], [[1.0], [7.0]], [[1.0], [0.0]])
     plan["paths"]["kept"] = {"train": [[0, 0], [0, 2], [0, 1], [0, 3]], "eval": [[0, 0], [0, 1]]}
-    other["calls"][0]["kept"] |= {"2": [[2.0], [8.0]], "3": [[2.0], [8.0]]}
-    other["calls"][1]["kept"] |= {"1": [[2.0], [0.0]]}
+    other["kept"] += [["train", 0, place, [[2.0], [8.0]]] for place in (2, 3)]
+    other["kept"] += [["eval", 0, 1, [[2.0], [0.0]]]]
     assert judge_paths(plan, other)["outcome"] == "kept"
 
 

@@ -24,12 +24,12 @@ def judge_paths(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
     """Plain facts for evaluation.preprocessing-mismatch."""
     if other.get("why") or not other.get("changed"):
         return _refused(str(other.get("why") or "the rows could not be changed where they enter"))
-    kept = {phase: _kept(other["calls"], phase) for phase in ("train", "eval")}
+    kept = {(phase, number, place): rows for phase, number, place, rows in other["kept"]}
     wanted = plan["paths"]["kept"]
     count = len(wanted["eval"])
     try:
-        trained = [kept["train"][tuple(at)] for at in wanted["train"]]
-        held = [kept["eval"][tuple(at)] for at in wanted["eval"]]
+        trained = [kept["train", number, place] for number, place in wanted["train"]]
+        held = [kept["eval", number, place] for number, place in wanted["eval"]]
     except KeyError:
         return _refused("other rows are drawn after the change")
     first, second = trained[:count], trained[count:]
@@ -62,11 +62,6 @@ def judge_paths(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refused(why: str) -> dict[str, Any]:
     return {"outcome": "refused", "why": why}
-
-
-def _kept(calls: Sequence[Mapping[str, Any]], phase: str) -> dict[tuple[int, int], Tensors]:
-    of_phase = [c for c in calls if c["phase"] == phase]
-    return {(n, int(k)): rows for n, c in enumerate(of_phase) for k, rows in c["kept"].items()}
 
 
 def _off(a: Sequence[float], b: Sequence[float]) -> npt.NDArray[np.bool_]:

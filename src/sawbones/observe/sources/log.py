@@ -13,7 +13,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from sawbones.observe.sources.containers import (
     scramble_columns,
     turn_labels,
 )
-from sawbones.observe.sources.matching import Matching
+from sawbones.observe.sources.matching import matched
 from sawbones.observe.variables import variables_of
 
 MAX_VERSIONS = 600
@@ -45,6 +45,7 @@ MAX_ROWS_SEEN = 1 << 17
 SCORED = ("copies", "scrambled")  # changes after which the score is looked at
 CALLS_COMPARED = 24
 COLUMNS_COMPARED = 256
+MAX_ROWS_MET = 1 << 15
 VALUES_KEPT = 512  # of one row of one tensor
 
 
@@ -74,7 +75,6 @@ class Call:
     columns: list[int]
     is_real: bool
     targets: list[float] | None = None
-    kept: dict[int, list[list[float]]] = field(default_factory=dict)  # rows that were asked for
 
 
 class SourceLog:
@@ -95,6 +95,9 @@ class SourceLog:
         self._spent = 0.0
         self._events = 0
         self._calls: list[Call] = []
+        self._numbers = {"train": 0, "eval": 0}
+        self._met: list[tuple[str, int, list[int]]] = []  # phase, number of the call, rows
+        self._kept: list[list[Any]] = []  # phase, number, place, what the model is given
         self._evaluated_after_training = False
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._width: int | None = None
@@ -241,22 +244,28 @@ class SourceLog:
         of_phase = sum(c.phase == phase for c in self._calls)
         early = phase == "eval" or not self._evaluated_after_training
         if of_phase < CALLS_COMPARED and early and self.done:
-            self._keep_rows(call, of_phase, found)
             self._calls.append(call)
+        if early and self.done:
+            self._meet(call, found)
         for tensor in loaded:
             if all(tensor is not t for _, t in found) and self._take_target(call, tensor):
                 return
 
-    def _keep_rows(self, call: Call, number: int, found: Sequence[tuple[str, Any]]) -> None:
-        """All that the model is given for the rows that the change asks for."""
-        asked = (self._change or {}).get("kept", {}).get(call.phase, ())
-        places = [place for of_call, place in asked if of_call == number]
-        size = len(call.hashes)
+    def _meet(self, call: Call, found: Sequence[tuple[str, Any]]) -> None:
+        """Which rows are met in which call, and all that the model is given for those that the
+        change asks for.
+        """
+        number, size = self._numbers[call.phase], len(call.hashes)
+        self._numbers[call.phase] += 1
+        if self._change is None:
+            if sum(len(hashes) for _, _, hashes in self._met) < MAX_ROWS_MET:
+                self._met.append((call.phase, number, call.hashes.tolist()))
+            return
+        asked = self._change.get("kept", {}).get(call.phase, ())
         given = [t for _, t in found if t.dim() and t.shape[0] == size and not t.is_complex()]
-        for place in places:
-            if place < size:
-                rows = [t[place].detach().reshape(-1)[:VALUES_KEPT] for t in given]
-                call.kept[place] = [row.double().tolist() for row in rows]
+        for place in (place for of_call, place in asked if of_call == number and place < size):
+            rows = [t[place].detach().reshape(-1)[:VALUES_KEPT] for t in given]
+            self._kept.append([call.phase, number, place, [row.double().tolist() for row in rows]])
 
     def _is_worth_keeping(self, call: Call) -> bool:
         """Rows that were not met before, as long as there is room."""
@@ -296,12 +305,12 @@ class SourceLog:
                 "calls": [_plain(c) for c in self._calls],
                 "trace": self._traced(np.array(self._change["rows"], np.int64)),
                 "answer_of": self._answers() if self._change["what"] in SCORED else {},
+                "kept": self._kept,
                 "why": self.why,
             }
         if self.why:
             return {"why": self.why}
-        matching = Matching(self._versions, self._seen, self._width or 0, self._given)
-        found = matching.plan()
+        matching, found = matched(self._versions, self._seen, self._width or 0, self._given)
         if "why" in found:
             return found
         found["by_hand"] = self.is_loss_by_hand
@@ -309,7 +318,7 @@ class SourceLog:
         future = matching.future()
         found["row_of"] = matching.evaluated_rows() if found["strangers"] or future else {}
         found["filled"] = matching.filled()
-        found["paths"] = matching.paths([(c.phase, c.hashes.tolist()) for c in self._calls])
+        found["paths"] = matching.paths(self._met)
         is_scored = found["strangers"] or found["filled"]
         found["answer_of"] = matching.answers() if is_scored else {}
         if future is not None:
@@ -322,8 +331,8 @@ class SourceLog:
         return {**found, "trace": trace, "calls": [_plain(c) for c in self._calls]}
 
     def _answers(self) -> dict[str, float]:
-        matching = Matching(self._versions, self._seen, self._width or 0, self._given)
-        return matching.answers() if "why" not in matching.plan() else {}
+        matching, found = matched(self._versions, self._seen, self._width or 0, self._given)
+        return matching.answers() if "why" not in found else {}
 
     def _traced(self, rows: Places, count: int | None = None) -> list[list[Any]]:
         """[file, function, line, name, kind, digest, digest of the rows that were not changed,
@@ -351,7 +360,6 @@ def _plain(call: Call) -> dict[str, Any]:
         "columns": call.columns,
         "real": call.is_real,
         "targets": call.targets,
-        "kept": {str(place): rows for place, rows in call.kept.items()},
     }
 
 

@@ -17,6 +17,7 @@ from sawbones.observe.sources.paths import met_places, same_label_rows
 from sawbones.observe.sources.placing import RECOGNISED, Placing
 from sawbones.observe.sources.series import is_interleaved, is_series
 from sawbones.observe.sources.strangers import Column, find_strangers, is_given
+from sawbones.observe.sources.weaving import unwoven
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -54,6 +55,7 @@ class Matching:
         self._is_whole = placing.is_whole
         self._at: dict[str, Any] | None = None  # where rows and labels are there
         self._known: Known | None = None  # once the rows of both phases were recognised
+        self.unwoven: list[Version] | None = None  # what is left where rows are made of others
 
     def plan(self) -> dict[str, Any]:
         """What to change, and where; or why nothing can be."""
@@ -81,6 +83,13 @@ class Matching:
         self._known = Known(space, count, rows_of, trained, only, labels)
         # The later half: a row before all of them cannot depend on them in a process over time.
         rows = only[len(only) // 2 :]
+        marked = dict(labels)
+        features = [
+            v
+            for v, x in self._wholes(space, count)
+            if not x.rows.is_text and (v not in marked or x.rows.numbers.shape[1] > 1)
+        ]
+        self.unwoven = unwoven(self._versions, self._base, features, whole, rows, trained)
         changed = set(rows)
         touched = [
             self._versions[v].name
@@ -207,7 +216,7 @@ class Matching:
             "rows": list(range(middle, known.count)),
         }
 
-    def paths(self, calls: Sequence[tuple[str, Sequence[int]]]) -> dict[str, Any] | None:
+    def paths(self, calls: Sequence[tuple[str, int, Sequence[int]]]) -> dict[str, Any] | None:
         """Rows that could be copies of one training row each: some that are trained on, some that
         are only evaluated; where the model meets them; and the line that made what is evaluated.
         """
@@ -375,6 +384,18 @@ class Matching:
                     "together": together,
                 }
         return best
+
+
+def matched(
+    versions: Sequence[Version], seen: Seen, width: int, given: Sequence[Numbers] = ()
+) -> tuple[Matching, dict[str, Any]]:
+    """With its plan, over containers none of whose rows are made of other rows."""
+    while True:
+        matching = Matching(versions, seen, width, given)
+        plan = matching.plan()
+        if matching.unwoven is None:
+            return matching, plan
+        versions = matching.unwoven
 
 
 def _placed(placing: Placing, given: Sequence[Numbers]) -> dict[int, list[tuple[int, int]]]:

@@ -18,15 +18,14 @@ Triples = tuple[list[int], list[int], list[int]]
 
 
 def met_places(
-    calls: Sequence[tuple[str, Sequence[int]]],
+    calls: Sequence[tuple[str, int, Sequence[int]]],
     phase: str,
     rows_of: Mapping[int, int],
     wanted: set[int],
 ) -> dict[int, list[int]]:
     """Row -> [call of this phase, place in its batch] where the model meets it first."""
     places: dict[int, list[int]] = {}
-    of_phase = (hashes for kind, hashes in calls if kind == phase)
-    for number, hashes in enumerate(of_phase):
+    for number, hashes in ((number, hashes) for kind, number, hashes in calls if kind == phase):
         for place, h in enumerate(hashes):
             row = rows_of.get(h, -1)
             if row in wanted:

@@ -170,7 +170,7 @@ def _is_copy(ours: Numbers, theirs: Numbers) -> bool:
     """
     if ours.shape[1] == theirs.shape[1] and _is_scaled(ours, theirs):
         return True
-    measured = [c for c in range(ours.shape[1]) if _is_measured(ours[:, c])]
+    measured = [c for c in range(ours.shape[1]) if is_measured(ours[:, c])]
     measured = measured[:: 1 + len(measured) // _COLUMNS_COMPARED]
     mine, others = _in_spreads(ours[:, measured]), _in_spreads(theirs)
     if not mine.size or not others.size:
@@ -183,7 +183,7 @@ def _is_copy(ours: Numbers, theirs: Numbers) -> bool:
     return float(np.mean(off <= _ROUNDING)) >= _OF_A_TABLE
 
 
-def _is_measured(column: Numbers) -> bool:
+def is_measured(column: Numbers) -> bool:
     """A value of its own in nearly every row: two columns of such do not follow by accident."""
     return bool(np.all(np.isfinite(column)) and len(np.unique(column)) >= RECOGNISED * len(column))
 

@@ -300,11 +300,12 @@ def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Ite
     """Outputs of every batch go to a library of metrics: whether its scores are averaged then, only
     the experiment can tell.
     """
-    several = any(p.calls >= 2 for p in run.evaluation.passes)
-    if "sklearn.metrics" not in run.metric_libraries or not several:
+    calls = [p.calls for p in run.evaluation.passes]
+    if "sklearn.metrics" not in run.metric_libraries or max(calls, default=0) < 2:
         return
     for node in everything:
-        if node.op in WHOLE_READS and "output" in node.roles and _several_per_step(node):
+        batch_by_batch = _several_per_step(node) and 2 * node.count >= sum(calls)
+        if node.op in WHOLE_READS and "output" in node.roles and batch_by_batch:
             text = (
                 f"outputs leave torch batch by batch, {node.count} times in {len(node.steps)} "
                 "evaluations, beside sklearn"
