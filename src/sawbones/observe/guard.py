@@ -71,11 +71,14 @@ class Guard:
         finally:
             holding.depth -= 1
             if not holding.depth:
-                passed = time.perf_counter() - began
-                self.spent_s += passed
-                self.total_s += passed
+                self.add(time.perf_counter() - began)
                 if holding.waiting:
                     holding.deliver()
+
+    def add(self, passed_s: float) -> None:
+        """Own work that took this long."""
+        self.spent_s += passed_s
+        self.total_s += passed_s
 
     def _in_another_thread(self, name: str, act: Callable[..., Any], *args: Any) -> Any:
         """Not the thread that trains: one that builds or loads something for it, or autograd's."""

@@ -5,6 +5,7 @@ is on. A subscriber stands for the operator, calls it, and returns what the call
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 from torch.overrides import (
@@ -66,12 +67,20 @@ class OperatorStream(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 HOLDING.bridges.add(OperatorStream.__torch_function__.__code__)
 
 
+class Hearings:
+    """How long was listened, in all: time that is none of the script's own."""
+
+    spent_s = 0.0
+
+
 def after(hearing: Hearing) -> Subscriber:
     """Hears of each result, and may return another one instead of None."""
 
     def subscriber(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         result = func(*args, **kwargs)
+        began = perf_counter()
         instead = hearing(func, args, kwargs, result)
+        Hearings.spent_s += perf_counter() - began
         return result if instead is None else instead
 
     return subscriber

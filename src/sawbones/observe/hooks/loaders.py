@@ -16,6 +16,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from sawbones.observe.batches import shapes_of
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.operators import Hearings
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.drawn import DrawnRows
 from sawbones.observe.sites import SiteFinder, is_user_file
@@ -123,9 +124,12 @@ def _make_next(recorder: Recorder, original: Any) -> Any:
     def __next__(self: Any) -> Any:
         if not recorder.is_process():
             return original(self)
-        began = time.perf_counter()
+        began, heard, known = time.perf_counter(), Hearings.spent_s, recorder.guard.total_s
         value = original(self)
-        wait_s = time.perf_counter() - began
+        # operators that put samples together are listened to: that is no waiting of the script's
+        listened_s = Hearings.spent_s - heard
+        wait_s = time.perf_counter() - began - listened_s
+        recorder.guard.add(max(0.0, listened_s - (recorder.guard.total_s - known)))
         is_brief = brief.on and recorder.threads.ident == get_ident()
         if not (is_brief and brief(brief.batch, self, wait_s, value)):
             recorder.guard("batch", _fetched, recorder, self, wait_s, value)
