@@ -47,3 +47,34 @@ def test_classified_windows_are_left_alone() -> None:
         ).record()
         is None
     )
+
+
+ORDER = torch.randperm(360, generator=torch.Generator().manual_seed(1))
+
+
+def _asked(targets: torch.Tensor) -> LaterWindows:
+    """Windows of 24 steps dealt out at random; `targets` are given as sums over a series."""
+    series = torch.randn(400, generator=torch.Generator().manual_seed(0)).cumsum(0)
+    rows = series.unfold(0, 24, 1)[:360]
+    wanted = series.unfold(0, 36, 1)[:360] @ targets
+    log = LaterWindows()
+    for chunk in ORDER[:280].split(20):
+        log.saw("train", [rows[chunk]])
+        log.asked(wanted[chunk])
+    log.saw("eval", [rows[ORDER[280:]]])
+    return log
+
+
+def test_the_mean_of_later_steps_is_the_future_too() -> None:
+    weights = torch.zeros(36)
+    weights[24:31] = 1 / 7
+    found = _asked(weights).record()
+    assert found is not None
+    assert found.ahead == 7
+    assert found.later > 0.95
+
+
+def test_a_sum_of_steps_that_the_window_holds_is_no_future() -> None:
+    weights = torch.zeros(36)
+    weights[20:24] = 1 / 4
+    assert _asked(weights).record() is None

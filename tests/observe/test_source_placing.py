@@ -238,3 +238,30 @@ def test_the_future_is_changed_in_a_table_and_not_in_an_array_that_is_still_fill
     features = "[['gap', 'step']].to_numpy()"
     parts = [("train", f"train{features}", "train.up"), ("eval", f"test{features}", "test.up")]
     assert _plan(tmp_path, script, parts)["future"]["names"] == ["price"]
+
+
+WINDOWS = """
+import numpy as np
+
+rng = np.random.default_rng(3)
+level = np.zeros(300)
+for day in range(1, 300):
+    level[day] = 0.9 * level[day - 1] + rng.normal()
+series = np.stack([level, rng.normal(size=300)], axis=1)
+y = series[12:, 0]
+x = np.stack([series[i : i + 10].reshape(-1) for i in range(288)])
+order = rng.permutation(288)
+train, test = order[:200], order[200:]
+mean = x[train].mean(0)
+x = x - mean
+"""
+
+
+def test_windows_dealt_out_at_random_are_changed_themselves_and_not_the_series_they_share(
+    tmp_path: Path,
+) -> None:
+    parts = [("train", "x[train]", "y[train]"), ("eval", "x[test]", "y[test]")]
+    dealt = _plan(tmp_path, WINDOWS, parts)
+    assert (dealt["count"], dealt["names"], dealt["labels"]) == (288, ["x"], [["y", 0]])
+    cut = WINDOWS.replace("rng.permutation(288)", "np.arange(288)")
+    assert _plan(tmp_path, cut, parts)["count"] == 300

@@ -83,6 +83,16 @@ def test_texts_are_changed_and_stay_as_long() -> None:
     assert [len(v) for v in value] == [len(v) for v in before]
 
 
+def test_windows_that_share_their_memory_are_left_alone() -> None:
+    series = torch.randn(120)
+    windows, rows = series.unfold(0, 12, 1), np.arange(40, 60)
+    before = series.clone()
+    assert not change_rows(windows, rows)
+    assert not copy_rows(windows, rows, rows - 30)
+    assert torch.equal(series, before)
+    assert change_rows(windows.contiguous(), rows)
+
+
 def test_what_cannot_be_written_to_is_left_alone() -> None:
     value = np.random.default_rng(2).normal(size=40)
     value.flags.writeable = False

@@ -3,8 +3,8 @@ further into the future.
 
 The last few steps of an evaluated window are looked up inside the trained windows. Found before the
 end of one, that window goes on to what comes after: what the evaluated window is asked for. Whether
-a target is such a later step is told from the trained windows, whose own future other trained
-windows hold. Steps are compared bit by bit, several in a row, so chance plays no part.
+a target is such a later step, or a mean, sum or difference of some, is told from the trained
+windows, whose own future other trained windows hold. Steps are compared bit by bit, several in a row, so chance plays no part.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ MAX_VALUES = 1 << 21
 _LEAST_TRAINED, _LEAST_EVALUATED, _LEAST_PAIRS = 60, 15, 30
 _LEAST_TIME, _MAX_TIME, _MAX_SEGMENT = 6, 512, 8
 _DISTINCT = 0.9
+_EXACT = 0.9999  # correlation of a target with what it is made of, rounded
+_ROWS_PER_WEIGHT, _MAX_WEIGHTS = 3, 512  # of a sum of steps that is fitted
 
 Values = npt.NDArray[np.float32]
 Keys = npt.NDArray[np.uint64]
@@ -160,10 +162,11 @@ def _steps_ahead(
     at = np.minimum(np.searchsorted(inside, ends), len(inside) - 1)
     rows = np.flatnonzero((inside[at] == ends) & np.isfinite(answers))
     start, other = np.divmod(places[at[rows]], len(trained))
+    room = trained.shape[1] - (start + length)  # steps that the later window goes on for
     for ahead in range(1, trained.shape[1] - length + 1):
-        reach = start + length + ahead - 1 < trained.shape[1]
+        reach = room >= ahead
         if reach.sum() < _LEAST_PAIRS:
-            return None
+            break
         after = trained[other[reach], start[reach] + length + ahead - 1].astype(np.float64)
         wanted = answers[rows[reach]]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -171,6 +174,51 @@ def _steps_ahead(
             alike = np.abs(
                 ((after - after.mean(0)) * (wanted - wanted.mean())[:, None]).mean(0) / spread
             )
-        if np.any(alike[spread > 1e-9] > 0.9999):
+        if np.any(alike[spread > 1e-9] > _EXACT):
             return ahead
+    return _summed_ahead(trained, rows, other, start + length, answers[rows])
+
+
+def _summed_ahead(
+    trained: Values,
+    rows: npt.NDArray[np.int64],
+    other: npt.NDArray[np.int64],
+    begin: npt.NDArray[np.int64],
+    answers: npt.NDArray[np.float64],
+) -> int | None:
+    """The same where the target is a sum of later steps, weighted in any way (a mean, a change
+    since the last step), and none of the steps that the window itself holds.
+    """
+    time, channels = trained.shape[1:]
+    steps = time * 3 // 4
+    while steps >= 2:
+        reach, weighed = begin + steps <= time, (steps + 1) * channels
+        is_enough = reach.sum() >= max(_LEAST_PAIRS, _ROWS_PER_WEIGHT * weighed)
+        if is_enough and weighed <= _MAX_WEIGHTS:
+            places = begin[reach][:, None] + np.arange(steps)
+            later = trained[other[reach][:, None], places].reshape(len(places), -1)
+            own = trained[rows[reach]][:, -steps:].reshape(len(places), -1)
+            wanted = answers[reach]
+            weights = _weights(np.hstack([later, own[:, -channels:]]), wanted)
+            if weights is not None and _weights(own, wanted) is None:
+                sizes = np.abs(weights[: steps * channels]).reshape(steps, channels).max(1)
+                return int(np.flatnonzero(sizes > 1e-2 * sizes.max())[-1]) + 1
+        steps = steps * 3 // 4
     return None
+
+
+def _weights(given: Values, wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """Of the sum of columns that is what is wanted, in rows that it was not fitted to; None where
+    there is none.
+    """
+    x = given.astype(np.float64)
+    spread = x.std(0)
+    x = (x - x.mean(0)) / np.where(spread > 0, spread, 1.0)
+    y = wanted - wanted.mean()
+    held = np.arange(len(y)) % 3 == 0
+    weights = np.linalg.lstsq(x[~held], y[~held], rcond=None)[0]
+    told = x[held] @ weights
+    if told.std() == 0 or y[held].std() == 0:
+        return None
+    alike = float(np.corrcoef(told, y[held])[0, 1])
+    return np.asarray(weights) if alike > _EXACT else None

@@ -363,7 +363,7 @@ def _change_records(value: list[Any], rows: Places, only_reals: bool) -> bool:
 
 def _change_array(value: Any, kind: str, rows: Places, only_reals: bool) -> bool:
     plain = as_array(value, kind)
-    new = _moved(plain, rows, only_reals)
+    new = None if plain is None or _overlaps_itself(plain) else _moved(plain, rows, only_reals)
     if new is None:
         return False
     if kind == "tensor":
@@ -452,10 +452,19 @@ def copy_rows(value: Any, rows: Places, taken: Places) -> bool:
     if kind == "array" and not value.flags.writeable:
         return False
     plain = as_array(value, kind) if kind in ("array", "tensor") else None
-    if plain is None:
+    if plain is None or _overlaps_itself(plain):
         return False
     plain[rows] = plain[taken].copy()  # of a tensor it is the same memory
     return True
+
+
+def _overlaps_itself(plain: npt.NDArray[Any]) -> bool:
+    """Windows that are a view of one series: who changes one changes its neighbours. More values
+    than there is memory between the first and the last.
+    """
+    steps = zip(plain.shape, plain.strides, strict=True)
+    spanned = sum((size - 1) * abs(stride) for size, stride in steps) + plain.itemsize
+    return bool(spanned < plain.nbytes)
 
 
 def scramble_columns(value: Any, columns: Sequence[int]) -> bool:

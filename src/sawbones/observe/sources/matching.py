@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sawbones.observe.sources.answers import as_asked, follows_answer, is_answer
-from sawbones.observe.sources.containers import Numbers, Rows, hash_rows
+from sawbones.observe.sources.containers import Numbers, Places, Rows, hash_rows
 from sawbones.observe.sources.filled import is_filled_for_one_class
 from sawbones.observe.sources.paths import met_places, same_label_rows
 from sawbones.observe.sources.placing import RECOGNISED, Placing
@@ -83,13 +83,8 @@ class Matching:
         self._known = Known(space, count, rows_of, trained, only, labels)
         # The later half: a row before all of them cannot depend on them in a process over time.
         rows = only[len(only) // 2 :]
-        marked = dict(labels)
-        features = [
-            v
-            for v, x in self._wholes(space, count)
-            if not x.rows.is_text and (v not in marked or x.rows.numbers.shape[1] > 1)
-        ]
-        self.unwoven = unwoven(self._versions, self._base, features, whole, rows, trained)
+        features = [v for v, _ in self._feature_tables(space, count, labels)]
+        self.unwoven = unwoven(self._versions, features, self._aligned(space), rows, trained)
         changed = set(rows)
         touched = [
             self._versions[v].name
@@ -183,13 +178,31 @@ class Matching:
         known = self._known
         if known is None:
             return False
-        marked = {v for v, _ in known.labels}
-        tables = [
-            x.rows.numbers
-            for v, x in self._wholes(known.space, known.count)
+        tables = self._feature_tables(known.space, known.count, known.labels)
+        return is_series([x.rows.numbers for _, x in tables], self._label_values())
+
+    def _feature_tables(
+        self, space: int, count: int, labels: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, Version]]:
+        """Containers of all rows that hold more than their labels."""
+        marked = {v for v, _ in labels}
+        return [
+            (v, x)
+            for v, x in self._wholes(space, count)
             if not x.rows.is_text and (v not in marked or x.rows.numbers.shape[1] > 1)
         ]
-        return is_series(tables, self._label_values())
+
+    def _aligned(self, space: int) -> dict[int, Places]:
+        """Containers with the number of each row: those of this space, and what has as many rows
+        as one of its parts.
+        """
+        own = {v: self._base[v] for v in range(len(self._versions)) if self._space[v] == space}
+        of_size = {len(base): base for base in own.values()}
+        return {
+            v: own[v] if v in own else of_size[version.count]
+            for v, version in enumerate(self._versions)
+            if self._space[v] >= 0 and (v in own or version.count in of_size)
+        }
 
     def future(self) -> dict[str, Any] | None:
         """For a series: the first line at which all rows are there in any form, a table before

@@ -8,7 +8,7 @@ be changed themselves, where they stand complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,30 +28,29 @@ Values = npt.NDArray[np.float32]
 
 def unwoven(
     versions: Sequence[Version],
-    bases: Sequence[Places],
     sources: Iterable[int],
-    parts: Iterable[int],
+    parts: Mapping[int, Places],
     rows: Sequence[int],
     trained: set[int],
 ) -> list[Version] | None:
     """The containers that are left without the sources whose values are in rows of another place,
     and without what came before those rows were made; None where no row is made of others.
 
-    `sources` hold all rows, `parts` any of them; `rows` are only evaluated.
+    `sources` hold all rows, `parts` those whose numbers stand beside them; `rows` are only
+    evaluated.
     """
-    parts, known = list(parts), np.array(sorted(trained), np.int64)
+    known = np.array(sorted(trained), np.int64)
     woven: set[int] = set()
     first: int | None = None
     for source in sources:
-        values, owners = _own_values(versions[source].rows.numbers, np.array(rows, np.int64))
-        if not len(values):
+        picked = np.array(rows[:: 1 + len(rows) // _ROWS], np.int64)
+        values, owners = _own_values(versions[source].rows.numbers, picked, rows)
+        if len(values) < WOVEN * len(picked):
             continue
-        for part in parts:
-            if part <= source:
-                continue
-            inside = versions[part].rows.numbers[np.isin(bases[part], known)]
-            met = _met(values, owners, inside)
-            if met >= WOVEN * len(np.unique(owners)):
+        for part, places in parts.items():
+            inside = versions[part].rows.numbers[np.isin(places, known)]
+            is_later = part > source
+            if is_later and _met(values, owners, inside) >= WOVEN * len(picked):
                 woven.add(source)
                 first = part if first is None else min(first, part)
                 break
@@ -65,14 +64,14 @@ def unwoven(
     ]
 
 
-def _own_values(numbers: Numbers, rows: Places) -> tuple[Values, Places]:
-    """Measured values of some of these rows that no other row has, in order, and whose they are."""
+def _own_values(numbers: Numbers, picked: Places, rows: Sequence[int]) -> tuple[Values, Places]:
+    """Measured values of the picked rows that none but `rows` have, in order, and whose they
+    are.
+    """
     columns = [c for c in range(numbers.shape[1]) if is_measured(numbers[:, c])][:_COLUMNS]
-    picked = rows[:: 1 + len(rows) // _ROWS]
     own = numbers[picked][:, columns].reshape(-1)
     owners = np.repeat(picked, len(columns))
-    others = np.delete(numbers[:, columns], rows, axis=0)
-    alone = ~np.isin(own, others)
+    alone = ~np.isin(own, np.delete(numbers, rows, axis=0))
     order = np.argsort(own[alone], kind="stable")
     return own[alone][order], owners[alone][order]
 

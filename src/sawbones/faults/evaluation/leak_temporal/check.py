@@ -6,7 +6,7 @@ them share no moment, together are an evenly spaced series (hours, days, months)
 as are trained on and evaluated, and follow each other in time as often as rows that were dealt out
 at random: at least half as often. Or windows of a series, with no date in sight: fires when at
 least half of the evaluated windows are overlapped, bit by bit, by a trained window that goes on
-into their future, and the targets are later steps of that same series. Or, where rows bear a date
+into their future, and the targets are later steps of that same series, or sums of them. Or, where rows bear a date
 of any spacing, by a trial: training rows from the time of the last evaluated ones on are
 overwritten with earlier ones, the script runs again, and the score over these evaluated rows falls
 by at least 5 points, beyond what fewer training rows cost. Rows without a date are tried in the
@@ -183,7 +183,7 @@ def _of_windows(run: Run, part: Split, seen: LaterWindows) -> Finding:
     text = (
         f"of {seen.evaluated} evaluated windows of {seen.steps} steps, {seen.later:.0%} "
         f"are overlapped by one of the {seen.trained} trained windows that ends later; what is "
-        f"asked for is the series {seen.ahead} after the last step"
+        f"asked for is made of the series up to {seen.ahead} after the last step"
     )
     return finding(
         "Windows of one series are dealt out at random: training knows the future",
