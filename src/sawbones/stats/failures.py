@@ -5,11 +5,13 @@ is not finite.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sawbones.schema import Op, Run, Site
+import numpy as np
+
+from sawbones.schema import DeepStep, Op, Run, Site
 from sawbones.schema.one_off import ValueRange
 from sawbones.stats.loss_calls import as_site
 from sawbones.trace.graph import StepGraph
@@ -107,25 +109,31 @@ class Birth:
     phase: str = "forward"
 
 
+def spoiling(run: Run) -> Iterator[tuple[DeepStep, Mapping[str, Any]]]:
+    """Deep steps with a non-finite value that is not known to have been harmless: where the loss
+    and all gradients of the step are finite, it was left out again, as infinities in a minimum are.
+    """
+    for deep in run.deep:
+        rows = run.steps["step"] == deep.step if "step" in run.steps else np.zeros(0, bool)
+        harmless = rows.any() and all(
+            np.isfinite(run.steps[column][rows]).all() for column in ("loss", "grad_norm")
+        )
+        if deep.first_nonfinite and not harmless:
+            yield deep, deep.first_nonfinite
+
+
 def first_nonfinite(run: Run) -> Birth | None:
     """The earliest record of a non-finite value; deep steps say more and win a tie."""
     found = []
-    for deep in run.deep:
-        raw = deep.first_nonfinite
-        if raw:
-            given = (
-                deep.step,
-                str(raw.get("name", "")),
-                as_site(raw.get("site")),
-                tuple(_value_range(value) for value in raw.get("inputs") or ()),
-            )
-            found.append(
-                (
-                    deep.step,
-                    0,
-                    Birth(*given, str(raw.get("reason", "")), str(raw.get("phase", "forward"))),
-                )
-            )
+    for deep, raw in spoiling(run):
+        given = (
+            deep.step,
+            str(raw.get("name", "")),
+            as_site(raw.get("site")),
+            tuple(_value_range(value) for value in raw.get("inputs") or ()),
+        )
+        birth = Birth(*given, str(raw.get("reason", "")), str(raw.get("phase", "forward")))
+        found.append((deep.step, 0, birth))
     if (first := run.nonfinite) is not None:
         birth = Birth(first.step, first.op, first.site, first.inputs, "")
         found.append((first.step, 1, birth))

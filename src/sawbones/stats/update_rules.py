@@ -218,6 +218,10 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
             "the bias correction takes beta times t, not beta to the power of t",
             _adam(b1, b2, eps, lambda n: 1 - b1 * n, lambda n: 1 - b2 * n),
         ),
+        "power of the difference": (
+            "the bias correction takes (1 - beta) to the power of t, not 1 - beta to the power of t",
+            _adam(b1, b2, eps, lambda n: (1 - b1) ** n, lambda n: (1 - b2) ** n),
+        ),
         "correction multiplied": (
             "the bias correction is multiplied, not divided",
             _adam(b1, b2, eps, lambda n: 1 / (1 - b1**n), lambda n: 1 / (1 - b2**n)),

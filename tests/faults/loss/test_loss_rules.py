@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from sawbones.faults import read
 from sawbones.schema import Ending, Event, Optimizer, Run
+from sawbones.stats.failures import first_nonfinite
 
 X = torch.randn(16, 5, generator=torch.Generator().manual_seed(1))
 Y = torch.arange(16) % 4
@@ -209,3 +210,35 @@ def test_padding_counts_unless_it_is_ignored():
     assert (
         said(lambda m: (loss(m, reduction="none") * kept).sum() / kept.sum(), model=Reader()) == {}
     )
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"), [(True, {"loss.silent-broadcast": "proven"}), (False, {})]
+)
+def test_terms_of_a_prediction_that_broadcast_against_each_other_are_mixed(kept, told):
+    def loss(model):
+        scores = model(X)
+        prediction = scores[:, 0] * 2 + scores[:, 1:].sum(1, keepdim=kept)
+        return (prediction - VALUES).square().mean()
+
+    assert said(loss) == told
+
+
+def test_a_matrix_of_distances_from_sums_of_squares_is_no_mistake():
+    apart = torch.cdist(X, X)
+
+    def loss(model):
+        z = model(X)
+        squares = z.square().sum(1, keepdim=True) + z.square().sum(1) - 2 * z @ z.T
+        return (squares - apart).square().mean()
+
+    assert "loss.silent-broadcast" not in said(loss)
+
+
+@pytest.mark.parametrize(("grad_norm", "told"), [(1.0, False), (np.nan, True)])
+def test_an_infinity_counts_where_the_loss_or_a_gradient_of_its_step_is_spoiled(grad_norm, told):
+    model = nn.Linear(5, 4)
+    deep = observe(model, lambda: torch.log(torch.relu(model(X))).max(1).values.mean())
+    steps = {"step": np.zeros(1), "loss": np.ones(1), "grad_norm": np.array([grad_norm])}
+    run = Run("train.py", (), "", {}, Ending("finished"), deep=(deep,), steps=steps)
+    assert (first_nonfinite(run) is not None) == told

@@ -227,7 +227,25 @@ def mixed(first: float, added: float) -> Step:
     return rule
 
 
+def power_of_the_difference(p, s, g) -> None:
+    _moments(p, s)
+    m, v = s["m"] / (1 - 0.9) ** s["t"], s["v"] / (1 - 0.999) ** s["t"]
+    p -= g["lr"] * m / (v.sqrt() + 1e-8)
+
+
+def faded_away(p, s, g) -> None:
+    """Right for twelve steps; then what it divides by is too small for float32."""
+    adam(p, s, g)
+    p.mul_(1 / torch.tensor(1e-3) ** s["t"] * torch.tensor(1e-3) ** s["t"])
+
+
 WRONG = {
+    "power of the difference": (
+        power_of_the_difference,
+        {"betas": (0.9, 0.999)},
+        "(1 - beta) to the power of t",
+    ),
+    "NaN after twelve steps": (faded_away, {"betas": (0.9, 0.999)}, "NaN"),
     "first correction by beta2": (
         mixed(0.999, 0.001),
         {"betas": (0.9, 0.999)},

@@ -132,6 +132,19 @@ def test_a_gradient_that_breaks_at_zero_is_found_before_the_backward():
     assert _nonfinite(lambda z: torch.sqrt(torch.relu(z) + 1e-6).mean()) is None
 
 
+def test_a_broken_gradient_counts_for_more_than_an_infinity_that_a_minimum_leaves_out():
+    def nearest(guard):
+        def make(z):
+            apart = ((z[:, None] - z[None]).square().sum(-1) + guard).sqrt()
+            return apart.masked_fill(torch.eye(len(z)) > 0, torch.inf).min(1).values.mean()
+
+        return _nonfinite(make)
+
+    found = nearest(0.0)
+    assert (found["name"], found["phase"]) == ("sqrt", "backward")
+    assert nearest(1e-6)["name"] == "masked_fill"  # stats/failures.py asks what came of it
+
+
 def test_dead_and_saturated_units():
     model = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
     with torch.no_grad():

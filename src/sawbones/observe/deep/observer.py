@@ -404,11 +404,14 @@ class DeepObserver:
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")
             return
-        if self._fields.get("first_nonfinite") is None and root.requires_grad:
+        forward = self._fields.get("first_nonfinite")
+        if root.requires_grad and (forward is None or bool(torch.isfinite(root.detach()).all())):
+            # An infinity that did not reach the loss was left out of it again: what a gradient
+            # stumbles over counts for more.
             backward = self._contained(
                 "backward", lambda: nonfinite.in_backward(graph, root, paths), None
             )
-            self._fields["first_nonfinite"] = backward
+            self._fields["first_nonfinite"] = backward or forward
         if main is None:
             return
         found = (

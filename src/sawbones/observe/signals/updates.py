@@ -1,5 +1,5 @@
 """What the first steps of an optimizer written by the user did: values before, gradients and values
-after, of a few entries.
+after, of a few entries; and the first step, however late, that makes NaN of finite values.
 
 Under `diagnose` only. The optimizers of libraries are not looked at: their rules are tested where
 they live.
@@ -60,6 +60,7 @@ class _Series:
                 {**row, "group": _group_of(optimizer, p), "before": [], "grad": [], "after": []}
             )
         self.hyper: list[list[dict[str, Any]]] = []
+        self.taken = 0  # steps, of which the first few are kept
         self.broke: list[dict[str, Any]] = []
         self.pending: list[tuple[list[float], list[float]]] | None = None
         self.places: set[tuple[int, torch.Size]] = set()  # where the parameters lie in memory
@@ -70,14 +71,21 @@ class _Series:
     def steps(self) -> int:
         return len(self.hyper)
 
+    @property
+    def on_host(self) -> bool:
+        """Where every step can be asked for NaN without waiting for a device."""
+        return all(p.device.type == "cpu" for p in self.params)
+
     def before(self) -> None:
         self.pending = None
         grads = [self.params[r["place"]].grad for r in self.rows]
         if any(g is None or g.layout is not torch.strided for g in grads):
             return
-        self.pending = [
-            (self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)
-        ]
+        self.pending = (
+            [(self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)]
+            if self.steps < STEPS
+            else []
+        )
         self.places = {(p.data_ptr(), p.shape) for p in self.params}
         groups = self.optimizer.param_groups if self.optimizer is not None else []
         self._groups = [
@@ -90,11 +98,13 @@ class _Series:
     def after(self) -> None:
         if self.pending is None:
             return
-        for i, (row, (before, grad)) in enumerate(zip(self.rows, self.pending, strict=True)):
-            row["before"].append(before)
-            row["grad"].append(grad)
-            row["after"].append(self._read(i, row, False))
+        if self.steps < STEPS:
+            self._keep(self.pending)
         self.pending = None
+        self._look_for_breaks()
+        self.taken += 1
+
+    def _look_for_breaks(self) -> None:
         for place, (p, was) in enumerate(zip(self.params, self._healthy, strict=True)):
             if was and not self.broke and not bool(torch.isfinite(p.detach()).all()):
                 bad = ~torch.isfinite(p.detach())
@@ -106,13 +116,19 @@ class _Series:
                 largest = float(p.grad.abs().max()) if p.grad is not None else 0.0
                 self.broke.append(
                     {
-                        "step": self.steps,
+                        "step": self.taken,
                         "place": place,
                         "entries": int(bad.sum()),
                         "zero_gradients": zeros,
                         "largest": largest,
                     }
                 )
+
+    def _keep(self, pending: list[tuple[list[float], list[float]]]) -> None:
+        for i, (row, (before, grad)) in enumerate(zip(self.rows, pending, strict=True)):
+            row["before"].append(before)
+            row["grad"].append(grad)
+            row["after"].append(self._read(i, row, False))
         self.hyper.append(self._groups)
         now = _numbers_of(self.optimizer, self.params[0])
         if self.counters is None:
@@ -178,12 +194,13 @@ class UpdateLog:
         if series is None or key in self._done:
             return
         series.after()
-        if series.steps >= STEPS or series.broke:
+        if series.broke or (series.steps >= STEPS and not series.on_host):
             self._done.add(key)
+        if series.broke or series.taken == STEPS:
             self.write()
         journal = self._r.journal
         if (
-            all(s is None or k in self._done for k, s in self._series.items())
+            all(s is None or s.steps >= STEPS or k in self._done for k, s in self._series.items())
             and journal is not None
         ):
             journal.on_write = [act for act in journal.on_write if act != self._wrote]

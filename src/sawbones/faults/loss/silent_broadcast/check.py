@@ -4,7 +4,8 @@
 The shapes that meet in an element-wise loss (mse, l1, smooth l1, huber, binary cross-entropy; or a
 difference that is squared by hand). Fires when one has one dimension more, of size 1, and together
 they make more elements than either has: (B, 1) against (B,) gives B x B pairs. The same for one
-loss per example and its weight. From step 0.
+loss per example and its weight, and for two terms of the prediction itself, where the B x B answers
+then meet B targets. From step 0.
 
 ## Why it matters
 Every prediction is compared with every target. The best answer is then the mean of all targets,
@@ -28,7 +29,8 @@ The shapes are the proof: the loss is taken over more pairs than there are targe
 ## False alarms
 A constant target, one weight per row and targets of shape (B, 1) against (B, C) make no more
 elements than the larger one has. Pairwise losses (contrastive, quantile) bring both sides to the
-same number of dimensions on purpose. A batch of one has nothing to mix.
+same number of dimensions on purpose. A matrix of distances or similarities may be a sum of a row
+and a column; it has no single target per example. A batch of one has nothing to mix.
 
 ## References
 The "Using a target size that is different to the input size" warning of torch; a classic of
@@ -39,6 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from sawbones.evidence import exact, finding
 from sawbones.schema import Finding, Fix, Op, Run, Value
@@ -70,6 +73,7 @@ _ELEMENTWISE = frozenset(
         "soft_margin_loss",
     }
 )
+_ARITHMETIC = frozenset({"add", "sub", "rsub", "mul", "div", "add_", "sub_", "mul_", "div_"})
 _SHAPING = frozenset(
     {
         "__getitem__",
@@ -91,6 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
     mixed = [seen for seen in reaching(run) if _is_mixed(seen)]
     if not mixed:
         yield from _weighted(run)
+        yield from _answers(run)
         return
     seen = mixed[0]
     target = seen.call.target
@@ -154,6 +159,60 @@ def _weighted(run: Run) -> Iterator[Finding]:
                 ),
             )
             return
+
+
+def _answers(run: Run) -> Iterator[Finding]:
+    """Two terms of the prediction, one number per example each, make every pair of the two; there
+    is one target per example.
+    """
+    for seen in reaching(run):
+        size = _targets_of_pairs(seen)
+        if not size:
+            continue
+        graph = StepGraph(seen.deep, with_no_grad=True)
+        for op in graph.behind(seen.call.input, seen.call.op, follow=partial(_of_size, size)):
+            if not _crosses(op, size) or any(graph.maker(v, op.index) is None for v in op.inputs):
+                continue
+            a, b = (_text(v.shape) for v in op.inputs)
+            column = [v for v in op.inputs if len(v.shape) == 2]
+            yield finding(
+                f"Two terms of the prediction, {a} and {b}, broadcast to {_text((size, size))}",
+                locate(op, *(graph.maker(v, op.index) for v in column), seen.call),
+                (
+                    exact(
+                        f"{op.name} of {a} and {b} makes {size * size} answers, which are compared "
+                        f"with {size} targets",
+                        size * size,
+                        expected=size,
+                        signal="ops",
+                        steps=(seen.deep.step,),
+                    ),
+                ),
+                Fix(
+                    "Give both terms the same shape before they meet: leave out keepdim=True, or "
+                    "squeeze the last dimension."
+                ),
+            )
+            return
+
+
+def _targets_of_pairs(seen: Seen) -> int:
+    """The number of targets, where each of them meets that many answers."""
+    call = seen.call
+    if call.target is None or call.fn not in _ELEMENTWISE or call.target.requires_grad:
+        return 0
+    size = math.prod(call.target.shape)
+    one_each = call.target.shape in ((size,), (size, 1))
+    return size if size >= 2 and one_each and call.input.shape == (size, size) else 0
+
+
+def _of_size(size: int, op: Op) -> Iterator[Value]:
+    return (v for v in op.inputs if v.shape == (size, size))
+
+
+def _crosses(op: Op, size: int) -> bool:
+    shapes = sorted((v.shape for v in op.inputs), key=len)
+    return op.name in _ARITHMETIC and shapes == [(size,), (size, 1)]
 
 
 def _paired(op: Op, losses: set[int]) -> tuple[Value, Value] | None:

@@ -47,6 +47,7 @@ from sawbones.evidence import exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
+from sawbones.stats.failures import spoiling
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.series import diverged, finite
 from sawbones.trace.graph import StepGraph
@@ -124,9 +125,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _from_deep(run: Run) -> Iterator[_Birth]:
     paths = _model_paths(run)
-    for deep in run.deep:
-        record = deep.first_nonfinite
-        if not record or record.get("reason") == "weights already non-finite":
+    for deep, record in spoiling(run):
+        if record.get("reason") == "weights already non-finite":
             continue
         if record.get("reason") == "bad input":
             yield from _behind(deep, record, paths)

@@ -7,7 +7,7 @@ SGD, momentum, Nesterov, Adagrad, RMSProp, Lion, Adam and AdamW at the hyperpara
 groups, and with the mistakes that are made in writing these down. Fires when one mistake explains
 the change to 0.5 % and no right rule comes within 2 %; when a right rule fits but times the wrong
 factor (minus one, the learning rate once more or not at all, the momentum, a missing 1 - beta); or
-when a step makes NaN of finite values and gradients. Five steps are enough.
+when a step, however late, makes NaN of finite values and gradients. Five steps are enough.
 
 ## Why it matters
 The learning rate, the decay rates and everything known about them hold for the rule, not for what
@@ -116,7 +116,8 @@ def check(run: Run) -> Iterator[Finding]:
             and limits.ROUNDED_CHANGE.kept_by(rounding(tensors))
         )
         judged += enough
-        found = _broke(run, record) or (_wrong(run, record, tensors) if enough else None)
+        # A mistake with a name says more than the NaN that it ends in.
+        found = (_wrong(run, record, tensors) if enough else None) or _broke(run, record)
         if found is not None:
             yield found
             return
