@@ -32,6 +32,7 @@ class Decoys:
         self.received: list[bytes] = []
         self._sockets: list[socket.socket] = []
         self.shared_memory = Path("/dev/shm") / f"decoy-{os.getpid()}-{root.name}"
+        self.other_memory = self.shared_memory.with_name(f"{self.shared_memory.name}-other")
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Decoys:
@@ -48,10 +49,11 @@ class Decoys:
             database = sqlite3.connect(outside / "table.db")
             database.execute("create table t (a)")
             database.close()
-        for name in ("way_list.py", "file_ways.py", "other_ways.py"):
+        for name in ("way_list.py", "file_ways.py", "other_ways.py", "native_ways.py"):
             shutil.copy(HERE / name, self.home / name)
         shutil.copy(HERE / "ways_to_write.py", self.home / "train.py")
-        self.shared_memory.write_bytes(bytes(64))
+        for segment in (self.shared_memory, self.other_memory):
+            segment.write_bytes(bytes(64))
         self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0))[1]
         self.port6 = self._serve(socket.AF_INET6, ("::1", 0))[1]
         self.datagrams = self._serve_datagrams()
@@ -102,7 +104,8 @@ class Decoys:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        self.shared_memory.unlink(missing_ok=True)
+        for segment in (self.shared_memory, self.other_memory):
+            segment.unlink(missing_ok=True)
 
     def arguments(self) -> list[str]:
         services = {
@@ -111,6 +114,7 @@ class Decoys:
             "datagrams": self.datagrams,
             "unix": str(self.root / "service"),
             "shared_memory": self.shared_memory.name,
+            "other_memory": self.other_memory.name,
             "home": str(self.home),
             "process": self._process.pid if self._process is not None else 0,
         }
@@ -140,6 +144,8 @@ class Decoys:
         ways = {name.split("/")[1] for name in changed if name.count("/") and name[0] != "/"}
         if "/dev/shm" in changed:
             ways.add("shared_memory")
+        if not self.other_memory.exists():
+            ways.add("libc_shared_memory_removed")
         if self._process is not None and self._process.poll() is not None:
             ways.add("signal_to_another_process")
         return ways | {text.decode() for text in self.received}
@@ -158,6 +164,5 @@ TRACES = {
     "libc_datagram": "libc-udp",
     "libc_datagram_message": "libc-message",
     "libc_shared_memory": "shared_memory",
-    "libc_shared_memory_removed": "shared_memory",
     "libc_kill": "signal_to_another_process",
 }

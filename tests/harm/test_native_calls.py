@@ -275,6 +275,27 @@ def test_loader_workers_and_checkpoints_work(tmp_path: Path, context: str, shari
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
+def test_a_regression_test_supervises_the_script_that_it_runs(tmp_path: Path) -> None:
+    outside, home = tmp_path / "outside.txt", tmp_path / "home"
+    outside.touch(0o644)
+    home.mkdir()
+    (home / "train.py").write_text(
+        f"import ctypes, torch\nctypes.CDLL(None).chmod({str(outside)!r}.encode(), 0)\n"
+    )
+    with Bench(Patient("train.py", (), home), 200) as bench:
+        room = bench.room()
+        file = room.box / "pinned.py"
+        file.write_text(
+            "from sawbones.testing import observe\n"
+            "def test_it():\n"
+            "    assert [row.what for row in observe('train.py').held_back] == ['files']\n"
+        )
+        assert bench.run_module(["sawbones.fixing.pinned_child", str(file)], room, 150) == 0, (
+            bench.log_tail
+        )
+    assert outside.stat().st_mode & 0o777 == 0o644
+
+
 @pytest.mark.parametrize("lacking", ["landlock", "seccomp", "landlock,seccomp"])
 def test_what_a_machine_cannot_hold_back_needs_a_flag_before_anything_runs(
     tmp_path: Path, lacking: str

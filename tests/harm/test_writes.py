@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from decoys import TRACES, Decoys
-from other_ways import UNGUARDED_WAYS
+from native_ways import UNGUARDED_WAYS
 from users import OTHER_USER, environment, python_of
 from way_list import NEEDS_TORCH
 from ways_to_write import WAYS
@@ -31,7 +31,7 @@ def try_ways(root: Path, names: list[str], mode: str, user: str | None = None) -
     with Decoys(root, names) as decoys:
         decoys.start_process(user)
         if user is not None:
-            for path in (root, *root.rglob("*"), decoys.shared_memory):
+            for path in (root, *root.rglob("*"), decoys.shared_memory, decoys.other_memory):
                 shutil.chown(path, user)
         before = decoys.state()
         command = [*python_of(user), str(HERE / "run_isolated.py"), str(decoys.home)]

@@ -11,6 +11,7 @@ import json
 import sys
 
 import file_ways  # noqa: F401 - they list themselves
+import native_ways  # noqa: F401
 import other_ways  # noqa: F401
 from way_list import SERVICES, WAYS
 

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from sawbones.isolation import family, guarding, held_back
-from sawbones.isolation.choosing import choose, reason_of, refused
+from sawbones.isolation.choosing import ALLOWED, choose, reason_of, refused
 from sawbones.isolation.enter import REFUSED
 from sawbones.isolation.scratch import Room, Scratch
 from sawbones.isolation.supervising import Supervisor
@@ -295,22 +295,23 @@ class Bench:
 
     def run_module(self, arguments: Sequence[str], room: Room, seconds: float) -> int | None:
         """`python -m ARGUMENTS` in a room: its exit status, None where it had to be ended. What it
-        printed is `log_tail`.
+        printed is `log_tail`. It runs the script on a bench of its own, which supervises it: two
+        supervisors for one process are refused.
         """
-        child, log = self._launch(arguments, room, room.box)
+        child, log = self._launch(arguments, room, room.box, supervised=False)
         cut = self._wait(child, min(seconds, self.seconds_left), room.box, None)
         self._said.tail = room.as_the_user_knows_it(_tail(log))
         return None if cut or self.interrupted else child.returncode
 
     def _launch(
-        self, arguments: Sequence[str], room: Room, folder: Path
+        self, arguments: Sequence[str], room: Room, folder: Path, supervised: bool = True
     ) -> tuple[subprocess.Popen[bytes], Path]:
         """`folder`: what the child shares with us beside its room."""
         command = list(arguments)
         supervisor = None
         if room.layers is not None:
             command = ["sawbones.isolation.enter", str(room.write_plan(folder)), *command]
-        elif supervisor := guarding.supervisor(room, folder, self.isolation):
+        elif supervised and (supervisor := guarding.supervisor(room, folder, self.isolation)):
             command = supervisor.command(command)
         temporary = room.box / "tmp"
         environment = {
@@ -326,6 +327,8 @@ class Bench:
             "TORCHDYNAMO_DISABLE": "1",
             "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }
+        if "native" in self.isolation.allowed:
+            environment[ALLOWED] = ",".join(self.isolation.allowed)
         log = room.box / "output.log"
         with log.open("wb") as output, ctrl_c.delayed():
             child = subprocess.Popen(
