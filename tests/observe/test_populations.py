@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from sawbones.evidence.populations import is_by_precision, kind_of
-from sawbones.observe.populations.columns import _exceptions, _is_id
+from sawbones.observe.populations.columns import _exceptions, is_id
 from sawbones.observe.populations.comparing import compare_passes
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.sites import SiteFinder
@@ -265,10 +265,10 @@ def test_an_id_is_told_from_a_measurement() -> None:
     rng = np.random.default_rng(0)
     ids = rng.permutation(5000)[:300].astype(np.float64)
     scaled = ((ids - ids.mean()) / ids.std()).astype(np.float32).astype(np.float64)
-    assert _is_id(ids)
-    assert _is_id(scaled)
-    assert not _is_id(rng.normal(size=300))
-    assert not _is_id(np.round(rng.normal(size=300), 1))
+    assert is_id(ids)
+    assert is_id(scaled)
+    assert not is_id(rng.normal(size=300))
+    assert not is_id(np.round(rng.normal(size=300), 1))
 
 
 def test_wide_rows_thatdiffer_as_wholes_are_no_copies() -> None:

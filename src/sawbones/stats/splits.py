@@ -38,7 +38,7 @@ class Split:
 def splits(run: Run) -> list[Split]:
     trained, evaluated = told_apart(run)
     found = []
-    for first, last in _stretches(run):
+    for first, last in stretches(run):
         part = Split(
             tuple(b for b in trained if first <= b.step <= last),
             tuple(b for b in evaluated if first < b.step <= last + 1),
@@ -86,7 +86,7 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
     return trained, evaluated
 
 
-def _stretches(run: Run) -> list[tuple[int, int]]:
+def stretches(run: Run) -> list[tuple[int, int]]:
     """Ranges of steps of optimizers that take turns in time; those that step side by side share
     one.
     """

@@ -30,13 +30,16 @@ def data_lines(
 
 
 def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:
-    """Those that lie in no function which a deep step saw running inside of a module."""
+    """Those that lie in no function which a deep step saw running inside of a module. One that calls
+    the model is not inside of it, although the operators of a Sequential have no line further in.
+    """
+    callers = {(e.site.file, e.site.function) for e in run.of_kind("forward") if e.site is not None}
     inside = {
         (op.site.file, op.site.function)
         for deep in run.deep[:2]
         for op in deep.ops
         if op.module and op.site is not None
-    }
+    } - callers
     return tuple(s for s in sites if (s.file, s.function) not in inside or s.function == "<module>")
 
 

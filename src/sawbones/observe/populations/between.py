@@ -28,7 +28,7 @@ def rows_between(one: Judged, trained: Values) -> dict[str, Any] | None:
     if one.rows.shape[1] != trained.shape[1] or len(trained) < LEAST_TRAINED:
         return None
     known = np.unique(trained, axis=0)
-    real = _real_columns(known)
+    real = real_columns(known)
     if real.sum() < LEAST_COLUMNS or len(known) < LEAST_TRAINED:
         return None
     spread = known[:, real].std(0)
@@ -61,7 +61,7 @@ def _constant(one: Judged, rows: npt.NDArray[np.int64]) -> float | None:
     return float(counts.max() / counts.sum())
 
 
-def _real_columns(rows: Values) -> npt.NDArray[np.bool_]:
+def real_columns(rows: Values) -> npt.NDArray[np.bool_]:
     own = np.array([len(np.unique(column)) for column in rows.T])
     finite = np.isfinite(rows).all(0)
     found: npt.NDArray[np.bool_] = finite & (own >= OWN_VALUES * len(rows))

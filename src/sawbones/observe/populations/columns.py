@@ -78,7 +78,7 @@ def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None
         "scrambled": without,
         "alone": kept,
         "constant": constant,
-        "is_id": _is_id(rows[:, column].astype(np.float64)),
+        "is_id": is_id(rows[:, column].astype(np.float64)),
         **_shape_of(rows[:, column].astype(np.float64), wanted),
     }
 
@@ -113,7 +113,7 @@ def _shape_of(values: npt.NDArray[np.float64], wanted: Values) -> dict[str, Any]
     }
 
 
-def _is_id(values: npt.NDArray[np.float64]) -> bool:
+def is_id(values: npt.NDArray[np.float64]) -> bool:
     """A number of its own for each row, all of them on one even grid, as ids and row numbers are,
     scaled or not. A measurement that is rounded to a grid has values more than once.
     """

@@ -12,6 +12,7 @@ import torch
 from sawbones.observe.populations.between import rows_between
 from sawbones.observe.populations.channels import swapped_channels
 from sawbones.observe.populations.columns import strongest_column
+from sawbones.observe.populations.copied import copied_rows
 from sawbones.observe.populations.judged import Judged, judged
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.populations.near_texts import joined, near_texts
@@ -30,7 +31,7 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
     found = [
         one
         for i, here in enumerate(log.latest())
-        if (one := judged(i, here, log.trained)) is not None
+        if (one := judged(i, here, log.trained_for(here.module))) is not None
     ]
     width = found[0].rows.shape[1] if found else 0
     worse = worse_pairs(found, log.trained_rows(width))
@@ -39,6 +40,7 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
         "passes": [_described(one) for one in found],
         "column": _column(log, found),
         "between": _between(log, found),
+        "copied": _copied(log, found),
         "near_texts": _near_texts(log, found),
         "channels": _channels(log, found),
         "worse": [
@@ -85,6 +87,12 @@ def _between(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
     """Of the largest pass over rows that are not trained on."""
     one = _held_out(found)
     return None if one is None else rows_between(one, log.trained_rows(one.rows.shape[1]))
+
+
+def _copied(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+    """Of the pass with the largest share of copies."""
+    told = [c for one in found if (c := copied_rows(log, one)) is not None]
+    return max(told, key=lambda c: c["copies"] / c["rows"], default=None)
 
 
 def _near_texts(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:

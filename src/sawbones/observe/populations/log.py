@@ -83,7 +83,7 @@ class PassLog:
         self._sites = sites
         self.passes: list[Pass] = []
         self._before: list[Pass] = []  # of the state before the latest training call
-        self.trained: set[int] = set()  # hashes of rows
+        self._trained: dict[int, set[int]] = {}  # model -> hashes of rows
         self._trained_rows: list[Values] = []
         self._num_trained = 0
         self.trained_bags: list[Any] = []
@@ -111,9 +111,10 @@ class PassLog:
         if bags is not None and sum(map(len, self.trained_bags)) < KEPT_TRAINED:
             self.trained_bags.append(bags)
         numbers = _main_rows(given, bags)
-        if numbers is None or len(self.trained) >= MAX_TRAINED:
+        known = self._trained.setdefault(self._number(module), set())
+        if numbers is None or len(known) >= MAX_TRAINED:
             return
-        self.trained.update(hash_rows(numbers).tolist())
+        known.update(hash_rows(numbers).tolist())
         if self._num_trained < KEPT_TRAINED and numbers.shape[1] <= MAX_KEPT_WIDTH:
             self._trained_rows.append(numbers.copy())
             self._num_trained += len(numbers)
@@ -121,6 +122,20 @@ class PassLog:
     def latest(self) -> list[Pass]:
         """Of the last state that was evaluated: a run may be stopped before its last evaluation."""
         return self.passes or self._before
+
+    @property
+    def num_trained_models(self) -> int:
+        return len(self._trained)
+
+    def trained_for(self, number: int) -> set[int]:
+        """Hashes of the rows that this model was trained on; those of the latest one where it was
+        not trained itself: it is a copy. Rows that another fold was trained on are not among them.
+        """
+        known = self._trained.get(number)
+        if known is None and self._trained_module is not None:
+            trained = self._trained_module()
+            known = self._trained.get(self._number(trained)) if trained is not None else None
+        return known or set()
 
     def trained_rows(self, width: int) -> Values:
         """Some rows of this width that were trained on."""

@@ -3,7 +3,8 @@
 ## What it sees
 A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 90 % of the distinct
 samples of a validation source (at least five of them) were also trained on by the same model, or
-more when the training set holds many copies of its own samples. Also when a quarter of the
+more when the training set holds many copies of its own samples; or of the distinct rows that a
+model is given after its training, however they are fed. Also when a quarter of the
 validation samples lies five times nearer to one trained sample than to the tenth-nearest; or when a
 twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
 (SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
@@ -30,7 +31,9 @@ Short discrete samples coincide by chance: for whole numbers the share must be w
 either part repeats within itself, or the rows must be so long and so little bound by rules that
 they could hardly come about twice. Wide rows of mostly zeros (bags of words) are compared as wholes
 too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
-Evaluation of the training loader itself is no split. Rows that vary in one direction, or on a
+Evaluation of the training loader itself is no split, and neither are batches of trained rows alone,
+or one that holds half of all trained rows. Equal rows of a model that takes other inputs besides,
+of a grid, or of few values are no copies. Rows that vary in one direction, or on a
 grid, are in line with others by chance: rows taken at random then are, too, and nothing is said.
 Texts made by a template are near to many others, not to one.
 
@@ -50,7 +53,15 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.schema.samples import NearCopies, Samples
 from sawbones.stats.overlaps import judged, least_share
-from sawbones.stats.splits import Split, by_width, differ_as_wholes, repeats, shared, splits
+from sawbones.stats.splits import (
+    Split,
+    by_width,
+    differ_as_wholes,
+    repeats,
+    shared,
+    splits,
+    stretches,
+)
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines
@@ -72,11 +83,35 @@ def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
     near = (run.samples or Samples()).copies
     passes = run.facts.get("populations") or {}
-    between, texts = passes.get("between"), passes.get("near_texts")
-    if not parts and not near and not between and not texts:
+    again, between, texts = (passes.get(key) for key in ("copied", "between", "near_texts"))
+    if not parts and not near and not again and not between and not texts:
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
-    found = list(_exact(run, parts))[:1] or list(_near(run, parts, near))
-    yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
+    found = list(_exact(run, parts))[:1] or list(_given_again(run, again))
+    found = found or list(_near(run, parts, near)) or list(_near_texts(run, texts))
+    yield from found or _interpolated(run, between)
+
+
+def _given_again(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Rows that the model is given in an evaluation after training, and was given in training: in
+    batches that also hold new ones, so that it is no score on training rows.
+    """
+    if seen is None or seen["models"] < len(stretches(run)):
+        return  # a model that starts over may have met them in another fold
+    least = least_share(
+        limits.COPIED_SAMPLES.value, seen["chance"], seen["rows"], seen["is_telling"], times=3
+    )
+    if (
+        judged(seen["copies"], seen["rows"], MIN_COPIES, least) != "some"
+        or not limits.MIXED_BATCHES.reached_by(seen["mixed"])
+        or not limits.TRAINED_AGAIN.kept_by(seen["met"])
+    ):
+        return
+    copies, total = seen["copies"], seen["rows"]
+    text = f"{copies} of {total} distinct evaluated rows were trained on, bit for bit"
+    evidence = [counted(text, copies, total, limits.COPIED_SAMPLES, signal="populations")]
+    if (honest := _without_copies(run)) is not None:
+        evidence.append(honest)
+    yield _copies_in(run, f"{copies / total:.0%} of the evaluated rows were trained on", evidence)
 
 
 def _near_texts(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -213,11 +248,16 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
         evidence.append(context(text, signal="batches", value=in_training, expected=0))
     if (honest := _without_copies(run)) is not None:
         evidence.append(honest)
+    title = f"{copies / total:.0%} of the validation samples were trained on"
+    yield _copies_in(run, title, evidence, source, *sorted(part.trained_sources))
+
+
+def _copies_in(run: Run, title: str, evidence: list[Evidence], *sources: str) -> Finding:
+    """`sources`: the loaders that gave the samples, where there are any."""
     halves = data_lines(run, "split")
-    loaders = built_loaders(run, source, *sorted(part.trained_sources))
-    yield finding(
-        f"{copies / total:.0%} of the validation samples were trained on",
-        locate(*halves[:2], *loaders, *model_calls(run, "eval")[:1]),
+    return finding(
+        title,
+        locate(*halves[:2], *built_loaders(run, *sources), *model_calls(run, "eval")[:1]),
         evidence,
         Fix(
             "Remove duplicates before splitting, split before oversampling or augmenting, "

@@ -1,0 +1,66 @@
+"""Rows that a model was trained on, among those it is evaluated on, whatever fed them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sawbones.evidence import NothingToJudge
+from sawbones.faults.evaluation.leak_contamination.check import check
+from sawbones.observe.populations.comparing import compare_passes
+from sawbones.observe.populations.log import PassLog
+from sawbones.observe.sites import SiteFinder
+from sawbones.schema import Ending, Run
+
+DRAWN = torch.Generator().manual_seed(0)
+ROWS = torch.randn(900, 6, generator=DRAWN)
+
+
+def found(*evaluated: torch.Tensor, trained: torch.Tensor = ROWS[:600], folds: int = 1) -> int:
+    """How many findings there are where one model is trained, and then asked in these calls."""
+    log, model = PassLog(SiteFinder("")), nn.Linear(trained.shape[1], 2)
+    for batch in trained.split(50):
+        log.trains(model, ((batch,), {}))
+    for rows in evaluated:
+        log.answered(model, ((rows,), {}), model(rows))
+    run = Run("train.py", (), "", {}, Ending("finished"))
+    steps = {"step": np.arange(folds), "optimizer": np.arange(folds)}
+    return len(list(check(replace(run, facts={"populations": compare_passes(log)}, steps=steps))))
+
+
+def test_rows_oversampled_before_the_split_are_copies_although_no_loader_evaluates_them() -> None:
+    rare = ROWS[:20][torch.randint(0, 20, (300,), generator=DRAWN)]
+    mixed = torch.cat([rare, ROWS[600:]])[torch.randperm(600, generator=DRAWN)]
+    assert found(mixed) == 1
+
+
+def test_new_rows_are_none() -> None:
+    assert found(ROWS[600:]) == 0
+
+
+def test_scores_on_training_rows_beside_new_ones_and_on_all_rows_are_none() -> None:
+    assert found(ROWS[:150], ROWS[600:750]) == 0
+    assert found(ROWS) == 0
+
+
+def test_rows_that_a_model_may_have_met_in_another_fold_are_none() -> None:
+    assert found(ROWS[500:800]) == 1
+    assert found(ROWS[500:800], folds=2) == 0
+
+
+def test_rows_of_few_values_are_equal_by_chance() -> None:
+    drawn = torch.randint(0, 4, (900, 6), generator=DRAWN).float()
+    with pytest.raises(NothingToJudge):
+        found(drawn[600:], trained=drawn[:600])
+
+
+def test_a_second_model_has_not_met_the_rows_of_the_first() -> None:
+    log, models = PassLog(SiteFinder("")), [nn.Linear(6, 2), nn.Linear(6, 2)]
+    for model, rows in zip(models, (ROWS[:600], ROWS[300:]), strict=True):
+        log.trains(model, ((rows,), {}))
+    log.answered(models[1], ((ROWS[:300],), {}), models[1](ROWS[:300]))
+    assert compare_passes(log)["passes"][0]["known"] == 0
