@@ -263,5 +263,8 @@ def test_windows_dealt_out_at_random_are_changed_themselves_and_not_the_series_t
     parts = [("train", "x[train]", "y[train]"), ("eval", "x[test]", "y[test]")]
     dealt = _plan(tmp_path, WINDOWS, parts)
     assert (dealt["count"], dealt["names"], dealt["labels"]) == (288, ["x"], [["y", 0]])
+    assert dealt["answers_met"] == [88, 88]  # asked for in evaluation, given in training
     cut = WINDOWS.replace("rng.permutation(288)", "np.arange(288)")
-    assert _plan(tmp_path, cut, parts)["count"] == 300
+    plan = _plan(tmp_path, cut, parts)
+    assert plan["count"] == 300
+    assert not (plan["answers_met"] or [0])[0]

@@ -103,6 +103,16 @@ class NearCopies:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnedCopies:
+    """Pictures that were trained on, turned by right angles or mirrored."""
+
+    evaluated: int  # and not trained on as they are
+    trained: int
+    turned: int  # of the evaluated
+    as_they_are: int  # trained on as they are, in the calls that met turned ones
+
+
+@dataclass(frozen=True, slots=True)
 class TokenCopies:
     evaluated: int
     shared: int
@@ -150,6 +160,7 @@ class Samples:
     predictions: Predictions = field(default_factory=Predictions)
     altered: Altered | None = None
     copies: NearCopies | None = None
+    turned: TurnedCopies | None = None
     token_copies: TokenCopies | None = None
     later_windows: LaterWindows | None = None
     void: tuple[int, ...] = ()  # training calls all of whose targets are ignored

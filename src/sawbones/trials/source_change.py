@@ -50,6 +50,7 @@ def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
         "labels": _labels(bench, run, plan),
         "future": _future(bench, run, plan, features),
         "paths": _paths(bench, run, plan),
+        "answers_met": plan.get("answers_met"),
     }
 
 

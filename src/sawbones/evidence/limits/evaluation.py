@@ -46,6 +46,11 @@ NEAR_COPIES = Limit(
     "share of the validation samples with a near copy in training",
     "augmented or overlapping copies concern most samples; a quarter moves the score clearly",
 )
+TURNED_AT_RANDOM = Limit(
+    0.02,
+    "pictures known as they are, of those known in any of the eight positions",
+    "training that turns its pictures at random shows an eighth of them as they are",
+)
 NEAR_ABOVE_CHANCE = Limit(
     0.1,
     "share of the validation samples, less what comes about by chance",

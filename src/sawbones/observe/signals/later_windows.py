@@ -59,8 +59,10 @@ class LaterWindows:
             return
         plain = rows.to(torch.float32).numpy()
         keys = [row.tobytes() for row in plain]
+        known = {} if phase == "train" else self._rows["train"]  # of a score on the training part
         for key, row in zip(keys, plain, strict=True):
-            kept.setdefault(key, row.copy())
+            if key not in known:
+                kept.setdefault(key, row.copy())
         self._latest = keys if phase == "train" else []
 
     def asked(self, target: torch.Tensor) -> None:

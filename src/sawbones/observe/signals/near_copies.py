@@ -18,6 +18,7 @@ from sawbones.schema import samples as kinds
 
 MAX_TRAINED = 3000
 MAX_EVALUATED = 300
+MAX_LOOKED_AT = 6000  # of the evaluated, known ones among them
 MIN_WIDTH = 8
 _NEAR = 0.2
 _NEIGHBOURS = 10
@@ -27,6 +28,7 @@ class NearCopies:
     def __init__(self) -> None:
         self._rows: dict[str, dict[bytes, Any]] = {"train": {}, "eval": {}}
         self._width = 0
+        self._looked_at = 0
 
     def saw(self, phase: str, given: Any) -> None:
         kept = self._rows.get(phase)
@@ -45,9 +47,15 @@ class NearCopies:
         self._width = self._width or width
         if width != self._width or width < MIN_WIDTH:
             return
-        for row in rows[: limit - len(kept)]:
+        known: dict[bytes, Any] = {}
+        if phase == "eval":  # a score on the training part leaves room for the other
+            known = self._rows["train"]
+            rows = rows[: max(0, MAX_LOOKED_AT - self._looked_at)]
+            self._looked_at += len(rows)
+        for row in rows:
             values = features(row)
-            kept.setdefault(values.tobytes(), values)
+            if len(kept) < limit and values.tobytes() not in known:
+                kept.setdefault(values.tobytes(), values)
 
     def record(self) -> kinds.NearCopies | None:
         """Of the evaluated samples that were not trained on as they are, the share that has a near

@@ -20,6 +20,7 @@ from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.later_windows import LaterWindows
 from sawbones.observe.signals.near_copies import NearCopies
 from sawbones.observe.signals.token_copies import TokenCopies
+from sawbones.observe.signals.turned_copies import TurnedCopies
 from sawbones.schema import samples as kinds
 
 MAX_BATCHES = 60
@@ -49,6 +50,7 @@ class SampleLog:
         self._maps = False  # labels of places, not of samples, were among the predictions
         self._alike: list[float] = []
         self._copies = NearCopies()
+        self._turned = TurnedCopies()
         self._token_copies = TokenCopies()
         self._later = LaterWindows()
         self._given: Ids | None = None  # the token rows of the call in progress
@@ -71,6 +73,7 @@ class SampleLog:
         `loaded`.
         """
         self._copies.saw(phase, [t for _, t in found])
+        self._turned.saw(phase, [t for _, t in found])
         self._later.saw(phase, [t for _, t in found])
         if phase == "train":
             self.compare(loaded, found)
@@ -259,6 +262,7 @@ class SampleLog:
             self._predictions() if len(self._calls) >= 10 else kinds.Predictions(),
             kinds.Altered(len(self._alike), float(np.median(self._alike))) if self._alike else None,
             self._copies.record(),
+            self._turned.record(),
             self._token_copies.record(),
             self._later.record(),
             tuple(self._void),

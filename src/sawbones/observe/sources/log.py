@@ -318,6 +318,7 @@ class SourceLog:
         future = matching.future()
         found["row_of"] = matching.evaluated_rows() if found["strangers"] or future else {}
         found["filled"] = matching.filled()
+        found["answers_met"] = matching.answers_met()
         found["paths"] = matching.paths(self._met)
         is_scored = found["strangers"] or found["filled"]
         found["answer_of"] = matching.answers() if is_scored else {}

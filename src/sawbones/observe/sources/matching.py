@@ -17,7 +17,7 @@ from sawbones.observe.sources.paths import met_places, same_label_rows
 from sawbones.observe.sources.placing import RECOGNISED, Placing
 from sawbones.observe.sources.series import is_interleaved, is_series
 from sawbones.observe.sources.strangers import Column, find_strangers, is_given
-from sawbones.observe.sources.weaving import unwoven
+from sawbones.observe.sources.weaving import answers_met, unwoven
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -130,6 +130,15 @@ class Matching:
             is_series=self._is_series(),
             in_order=self._is_series() and is_interleaved(sorted(known.trained), known.evaluated),
         )
+
+    def answers_met(self) -> list[int] | None:
+        """For a series: [rows that are asked for what training rows are given, rows looked at]."""
+        known = self._known
+        if known is None or not known.labels or not self._is_series():
+            return None
+        parts = self._aligned(known.space)
+        met = answers_met(self._versions, known.labels, parts, known.evaluated, known.trained)
+        return list(met)
 
     def _inputs(self, known: Known) -> Numbers:
         """What the model is given for each row of the source; NaN for rows it never met."""

@@ -64,6 +64,38 @@ def unwoven(
     ]
 
 
+def answers_met(
+    versions: Sequence[Version],
+    labels: Sequence[tuple[int, int]],
+    parts: Mapping[int, Places],
+    rows: Sequence[int],
+    trained: set[int],
+) -> tuple[int, int]:
+    """(rows that are only evaluated and asked for a value that training rows are given while they
+    themselves are not, rows that were looked at), at the container that shows the most.
+    """
+    known = np.array(sorted(trained), np.int64)
+    picked = np.array(rows[:: 1 + len(rows) // _ROWS], np.int64)
+    most = 0
+    marked = {v for v, _ in labels}
+    for v, column in labels:
+        answers = versions[v].rows.numbers[:, column : column + 1]
+        values, owners = _own_values(answers, picked, rows)
+        if not len(values):
+            continue
+        for part, places in parts.items():
+            numbers = versions[part].rows.numbers
+            if part in marked and numbers.shape[1] == 1:
+                continue
+            held = np.isin(places, picked)
+            own = (numbers[held] == answers[places[held]]).any(1)
+            is_new = ~np.isin(owners, places[held][own])
+            if is_new.any():
+                inside = numbers[np.isin(places, known)]
+                most = max(most, _met(values[is_new], owners[is_new], inside))
+    return most, len(picked)
+
+
 def _own_values(numbers: Numbers, picked: Places, rows: Sequence[int]) -> tuple[Values, Places]:
     """Measured values of the picked rows that none but `rows` have, in order, and whose they
     are.

@@ -5,7 +5,8 @@ A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 
 samples of a validation source (at least five of them) were also trained on by the same model, or
 more when the training set holds many copies of its own samples; or of the distinct rows that a
 model is given after its training, however they are fed. Also when a quarter of the
-validation samples lies five times nearer to one trained sample than to the tenth-nearest; or when a
+validation samples lies five times nearer to one trained sample than to the tenth-nearest, or is a
+picture that was trained on turned by a right angle or mirrored, and none as it is; or when a
 twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
 (SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
 shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest.
@@ -35,7 +36,9 @@ Evaluation of the training loader itself is no split, and neither are batches of
 or one that holds half of all trained rows. Equal rows of a model that takes other inputs besides,
 of a grid, or of few values are no copies. Rows that vary in one direction, or on a
 grid, are in line with others by chance: rows taken at random then are, too, and nothing is said.
-Texts made by a template are near to many others, not to one.
+Training that turns its pictures at random shows some of them as they are, and boards and masks meet
+their mirror by chance: such runs are left alone. Texts made by a template are near to many others,
+not to one.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -51,7 +54,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
-from sawbones.schema.samples import NearCopies, Samples
+from sawbones.schema.samples import NearCopies, Samples, TurnedCopies
 from sawbones.stats.overlaps import judged, least_share
 from sawbones.stats.splits import (
     Split,
@@ -76,19 +79,20 @@ MIN_TOKENS = 6  # whole numbers per sample: shorter ones coincide
 MIN_BATCH = 16  # samples, so that a share of a batch says something
 MIN_MIXED = 2  # batches of known and new samples
 MIN_WHOLE = 64  # samples of an evaluation in one batch
+MIN_TURNED = 40  # pictures: so many without one as it is are not turned at random
 NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
-    near = (run.samples or Samples()).copies
+    near, turned = (run.samples or Samples()).copies, (run.samples or Samples()).turned
     passes = run.facts.get("populations") or {}
     again, between, texts = (passes.get(key) for key in ("copied", "between", "near_texts"))
-    if not parts and not near and not again and not between and not texts:
+    if not parts and not near and not turned and not again and not between and not texts:
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
     found = list(_exact(run, parts))[:1] or list(_given_again(run, again))
-    found = found or list(_near(run, parts, near)) or list(_near_texts(run, texts))
-    yield from found or _interpolated(run, between)
+    found = found or list(_near(run, parts, near)) or list(_turned(run, parts, turned))
+    yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
 
 
 def _given_again(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -197,6 +201,27 @@ def _near(run: Run, parts: list[Split], seen: NearCopies | None) -> Iterator[Fin
             "Split first, then make copies, windows or augmented versions from the "
             "training part alone."
         ),
+    )
+
+
+def _turned(run: Run, parts: list[Split], seen: TurnedCopies | None) -> Iterator[Finding]:
+    """Pictures that were trained on turned by a right angle or mirrored."""
+    if seen is None or len(parts) > 1 or seen.turned < MIN_TURNED:
+        return
+    by_chance = seen.as_they_are / (seen.as_they_are + seen.turned)
+    share = seen.turned / seen.evaluated
+    if not limits.TURNED_AT_RANDOM.kept_by(by_chance) or not limits.NEAR_COPIES.reached_by(share):
+        return
+    text = (
+        f"{seen.turned} of {seen.evaluated} evaluated pictures were trained on turned by a right "
+        f"angle or mirrored, bit for bit, and {seen.as_they_are} beside them as they are"
+    )
+    halves = data_lines(run, "split")
+    yield finding(
+        f"{share:.0%} of the evaluated pictures were trained on, turned or mirrored",
+        locate(*halves[:2], *model_calls(run, "eval")[:1]),
+        (counted(text, seen.turned, seen.evaluated, limits.NEAR_COPIES, signal="samples"),),
+        Fix("Split first, then turn and mirror the pictures of the training part alone."),
     )
 
 

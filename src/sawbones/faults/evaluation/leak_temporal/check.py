@@ -6,14 +6,16 @@ them share no moment, together are an evenly spaced series (hours, days, months)
 as are trained on and evaluated, and follow each other in time as often as rows that were dealt out
 at random: at least half as often. Or windows of a series, with no date in sight: fires when at
 least half of the evaluated windows are overlapped, bit by bit, by a trained window that goes on
-into their future, and the targets are later steps of that same series, or sums of them. Or, where rows bear a date
-of any spacing, by a trial: training rows from the time of the last evaluated ones on are
-overwritten with earlier ones, the script runs again, and the score over these evaluated rows falls
-by at least 5 points, beyond what fewer training rows cost. Rows without a date are tried in the
-order in which they stand where they are like moments of a process. Proven where all rows from one
-moment on are changed at their source and evaluated rows from shortly before it change with them
-(centred windows, filling from behind). `sawbones audit leaks --time COLUMN`
-looks at data sets, whatever their spacing, and shows the score of a small model under both splits.
+into their future, and the targets are later steps of that same series, or sums of them; or, of
+windows that were scaled since, that half of the values asked for in evaluation are inputs of
+training rows where those are made. Or, where rows bear a date of any spacing, by a trial: training
+rows from the time of the last evaluated ones on are overwritten with earlier ones, the script runs
+again, and the score over these evaluated rows falls by at least 5 points, beyond what fewer
+training rows cost. Rows without a date are tried in the order in which they stand where they are
+like moments of a process. Proven where all rows from one moment on are changed at their source and
+evaluated rows from shortly before it change with them (centred windows, filling from behind).
+`sawbones audit leaks --time COLUMN` looks at data sets, whatever their spacing, and shows the score
+of a small model under both splits.
 
 ## Why it matters
 In use the model only has the past. A score that was earned with the future in the training data
@@ -51,7 +53,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
@@ -81,16 +83,17 @@ MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.held_times
     windows = (run.samples or Samples()).later_windows
-    ahead = (run.facts.get("source_change") or {}).get("future") or {}
+    told = run.facts.get("source_change") or {}
+    ahead, met = told.get("future") or {}, told.get("answers_met")
     if ahead.get("outcome") == "moved":
         yield _looks_ahead(ahead)
         return
-    told = fallen(run, "time")
-    if told is not None:
-        yield _of_trial(run, told)
+    fell = fallen(run, "time")
+    if fell is not None:
+        yield _of_trial(run, fell)
         return
     tried = tried_apart(run, "time") or ahead.get("outcome") == "kept"
-    if not pairs and not windows and not tried:
+    if not pairs and not windows and not tried and not met:
         raise NothingToJudge("the script holds no dates of two parts, and no windows of a series")
     parts = splits(run)
     found = (
@@ -103,8 +106,12 @@ def check(run: Run) -> Iterator[Finding]:
     dealt = next(found, None)
     if dealt is not None:
         yield _of_dates(run, *dealt)
-    elif windows and len(parts) == 1 and limits.LATER_WINDOWS.reached_by(windows.later):
-        yield _of_windows(run, parts[0], windows)
+    elif len(parts) > 1:
+        return  # folds: what one evaluates the next one trains on
+    elif windows and limits.LATER_WINDOWS.reached_by(windows.later):
+        yield _of_windows(run, parts, windows)
+    elif met and limits.LATER_WINDOWS.reached_by(met[0] / met[1]):
+        yield _of_answers(run, parts, *met)
 
 
 def _looks_ahead(told: Mapping[str, Any]) -> Finding:
@@ -148,7 +155,7 @@ def _of_dates(run: Run, pair: HeldTimes, part: Split, rows: tuple[int, int]) -> 
     )
     return finding(
         "A series in time is split row by row: training knows the future",
-        _where(run, part),
+        _where(run, [part]),
         (
             context(times, signal="held_times"),
             compared(
@@ -179,7 +186,7 @@ def _of_trial(run: Run, told: Strangers) -> Finding:
     )
 
 
-def _of_windows(run: Run, part: Split, seen: LaterWindows) -> Finding:
+def _of_windows(run: Run, parts: list[Split], seen: LaterWindows) -> Finding:
     text = (
         f"of {seen.evaluated} evaluated windows of {seen.steps} steps, {seen.later:.0%} "
         f"are overlapped by one of the {seen.trained} trained windows that ends later; what is "
@@ -187,8 +194,23 @@ def _of_windows(run: Run, part: Split, seen: LaterWindows) -> Finding:
     )
     return finding(
         "Windows of one series are dealt out at random: training knows the future",
-        _where(run, part),
+        _where(run, parts),
         (compared(text, seen.later, limits.LATER_WINDOWS, expected=0, signal="samples"),),
+        Fix(
+            "Cut the series at one moment, and make the windows of each part from that part alone."
+        ),
+    )
+
+
+def _of_answers(run: Run, parts: list[Split], met: int, looked_at: int) -> Finding:
+    text = (
+        f"of {looked_at} evaluated rows of a series, {met} are asked for a value that is among the "
+        "inputs of training rows, and not among their own: those rows are from later on"
+    )
+    return finding(
+        "Rows of one series are dealt out at random: training knows the future",
+        _where(run, parts),
+        (counted(text, met, looked_at, limits.LATER_WINDOWS, signal="source_change"),),
         Fix(
             "Cut the series at one moment, and make the windows of each part from that part alone."
         ),
@@ -210,6 +232,6 @@ def _as_many(seen: set[int], rows: int) -> bool:
     return len(seen) <= rows and limits.ROWS_SEEN.reached_by(len(seen) / max(rows, 1))
 
 
-def _where(run: Run, part: Split) -> tuple[Site, ...]:
-    loaders = built_loaders(run, *sorted(part.trained_sources))
+def _where(run: Run, parts: list[Split]) -> tuple[Site, ...]:
+    loaders = built_loaders(run, *sorted(s for part in parts for s in part.trained_sources))
     return locate(*marked_lines(run, "split")[:2], *calls_of(run, ("order",))[:2], *loaders)[:4]
