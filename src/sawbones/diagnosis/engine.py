@@ -17,6 +17,7 @@ from sawbones.diagnosis.differential import Outcome, seek, standing
 from sawbones.diagnosis.early import EarlyLook
 from sawbones.diagnosis.good import against_good, ill_itself, with_differences
 from sawbones.diagnosis.held_back import held_back
+from sawbones.diagnosis.later import ToTheEnd, cut_by_time
 from sawbones.diagnosis.leaks import leaks_line
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
@@ -133,6 +134,8 @@ def diagnose_script(
         )
         told.proven(faults.read(run, only).findings)
         experiments = experiments and not (first and told.faults)
+        later = _to_the_end(bench, run, seconds * share, say) if experiments else None
+        run = later.joined(run) if later is not None and later.failed_by_now() else run
         # Two runs that differ explain no exception.
         asked = fnmatch("loop.nondeterminism", only) and run.ending.crash is None
         if experiments and asked and not bench.interrupted:
@@ -148,8 +151,20 @@ def diagnose_script(
         open_questions: list[str] = []
         if experiments and not bench.interrupted:
             told.proven(findings)
-            stop = told.any_yet if first else _never
+
+            def stop() -> bool:
+                return (first and told.any_yet()) or (later is not None and later.failed_by_now())
+
             findings, refuted, open_questions = decide(bench, run, findings, say, told, stop)
+        if later is not None:
+            if any(f.status in ("likely", "proven") for f in findings):
+                later.end()
+            elif unseen := later.unseen():
+                open_questions.append(f"{unseen}; more: {MORE_TIME}")
+            run = later.joined(run)
+            reading = faults.read(run, only)
+            known = {f.fault for f in (*findings, *refuted)}
+            findings += [f for f in reading.findings if f.fault not in known]
         ended = first and bool(told.faults)
         sought = _sought(bench, run, findings, say) if experiments and not ended else Outcome()
         findings += sought.findings
@@ -173,6 +188,13 @@ def diagnose_script(
 
 def _never() -> bool:
     return False
+
+
+def _to_the_end(bench: Bench, run: Run, seconds: float, say: Say) -> ToTheEnd | None:
+    if bench.interrupted or not cut_by_time(run):
+        return None
+    say("running it to its end without watching: does it fail later?")
+    return ToTheEnd(bench, run, seconds, beside=(os.cpu_count() or 1) >= CORES_TO_SHARE)
 
 
 class Told:

@@ -26,6 +26,8 @@ class Assignment:
     loop: int = 0  # first line of the innermost loop around it, 0 for none
     branch: str = ""  # the condition of the innermost if around it, as written
     branch_line: int = 0
+    # arguments by name on the right side
+    keywords: Mapping[str, Site] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +131,5 @@ class Crash:
     changes: tuple[Change, ...] = ()  # in-place changes, where the backward pass was refused
     carriers: tuple[str, ...] = ()  # names in the last user frame that hold a graph in use
     remote: tuple[Site, ...] = ()  # the user's frames in a worker process, outermost first
+    frozen: tuple[Site, ...] = ()  # lines that freeze parameters, where backward was refused
     recent: tuple[Mapping[str, Any], ...] = ()  # last operators of a deep step, oldest first

@@ -7,7 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from crash_runs import assert_named_by_one_finding, died, explanations
+from crash_runs import assert_named_by_one_finding, died, explanations, root_line
+
+from sawbones.schema import Run
 
 HEAD = """
 import json
@@ -151,7 +153,70 @@ CHOICES = """
 scores = torch.rand(4, 2).argmax(1)  # ROOT
 nn.BCEWithLogitsLoss()(scores, torch.ones(4, dtype=torch.long))
 """
+ONE_TOO_MANY = """
+class Windows(Dataset):
+    def __init__(self, series, width):
+        self.series, self.width = series, width
+    def __len__(self):
+        return len(self.series) - self.width + 1  # ROOT
+    def __getitem__(self, i):
+        return self.series[i : i + self.width], self.series[i + self.width]
+for x, y in DataLoader(Windows(torch.rand(20), 4), batch_size=4):
+    pass
+"""
+LIST_OF_TENSORS = """
+policy = nn.Linear(3, 2)
+chances = []
+for pull in range(4):
+    chances.append(policy(torch.rand(5, 3)).log_softmax(1)[:, 0])
+loss = -torch.tensor(chances).mean()  # ROOT
+"""
+ALL_FROZEN = """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+net[2] = nn.Linear(8, 3)
+for p in net.parameters():
+    p.requires_grad = False  # ROOT
+loss = net(torch.rand(5, 4)).sum()
+loss.backward()
+"""
+NO_RETURN = """
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        if self.training:
+            return self.layer(x), x.mean()
+        else:
+            out = self.layer(x)  # ROOT
+coder = Coder().eval()
+made, spread = coder(torch.rand(2, 4))
+"""
+LOST_AXIS = """
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.layer(x).squeeze()  # ROOT
+scorer, criterion = Scorer(), nn.BCEWithLogitsLoss()
+for x, y in DataLoader(TensorDataset(torch.rand(5, 4), torch.ones(5)), batch_size=2):
+    scores = scorer(x)
+    criterion(scores, y)
+"""
+TUPLE_OF_ARRAYS = """
+def score(answers):
+    guesses = answers  # ROOT
+    return np.argmax(guesses, axis=-1)
+score((torch.zeros(6, 3).numpy(), torch.zeros(6, 2, 8).numpy()))
+"""
 CASES = {
+    "one too many": (ONE_TOO_MANY, "pipeline.bad-lengths", "len(self.series) - 4"),
+    "list of graphs": (LIST_OF_TENSORS, "loop.api-misuse", "torch.stack(chances)"),
+    "all frozen": (ALL_FROZEN, "loss.not-scalar", "Freeze before"),
+    "no return": (NO_RETURN, "pipeline.wrong-unpacking", "on every way through coder"),
+    "lost axis": (LOST_AXIS, "model.shape-mismatch", "never squeeze() alone"),
+    "tuple of arrays": (TUPLE_OF_ARRAYS, "pipeline.wrong-unpacking", "guesses[0]"),
     "key": (KEY, "pipeline.missing-key", "'D00'"),
     "position": (POSITION, "pipeline.missing-key", "the shorter one (3)"),
     "no batch": (NO_BATCH, "pipeline.empty-loader", "at most 6"),
@@ -177,7 +242,7 @@ CASES = {
     "choices": (CHOICES, "model.wrong-dtype", "before argmax"),
 }
 # What two checks see; the first is the cause of the other by EXPLAINS.
-TWICE = {"no batch", "text", "targets"}
+TWICE = {"no batch", "one too many", "text", "targets"}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -216,3 +281,63 @@ nn.Linear(3, 2)(torch.ones(2, 4))
 """
     found = [f.fault for f in explanations(died(tmp_path, HEAD + source))]
     assert found == ["model.width-mismatch"]
+
+
+def _first_two(run: Run, fault: str) -> list[int]:
+    found = {f.fault: f for f in explanations(run)}
+    return [site.line for site in found[fault].where[:2]]
+
+
+def test_the_data_set_that_promises_too_much_is_shown_at_its_length(tmp_path: Path) -> None:
+    source = HEAD + ONE_TOO_MANY
+    run = died(tmp_path, source)
+    assert root_line(source) in _first_two(run, "pipeline.bad-lengths")
+
+
+def test_the_dictionary_that_lacks_a_key_is_shown_where_it_is_written(tmp_path: Path) -> None:
+    source = (
+        HEAD
+        + """
+STAGES = {
+    "first": {"width": 4, "lr": 0.1},
+    "second": {"width": 4, "rate": 0.1},  # ROOT
+}
+def build(stage):
+    return torch.optim.SGD([torch.zeros(1)], lr=stage["lr"])
+for name in STAGES:
+    build(STAGES[name])
+"""
+    )
+    assert root_line(source) in _first_two(died(tmp_path, source), "pipeline.missing-key")
+
+
+def test_a_checkpoint_that_holds_objects_is_shown_where_it_was_saved(tmp_path: Path) -> None:
+    source = (
+        HEAD
+        + f"""
+path = {str(tmp_path / "last.pt")!r}
+best = np.mean([1.0, 2.0])
+torch.save({{"best": best}}, path)  # ROOT
+torch.load(path)
+"""
+    )
+    assert root_line(source) in _first_two(died(tmp_path, source), "loop.refused-value")
+
+
+def test_a_refusal_of_a_training_library_is_shown_where_its_setting_is_written(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("transformers")
+    source = """
+    import torch
+    from transformers import GPT2Config, GPT2ForSequenceClassification
+
+    config = GPT2Config(  # ROOT
+        vocab_size=16, n_positions=8, n_embd=8, n_layer=1, n_head=1, num_labels=2
+    )
+    model = GPT2ForSequenceClassification(config)
+    model(input_ids=torch.ones(2, 4, dtype=torch.long))
+    """
+    [found] = explanations(died(tmp_path, source))
+    assert (found.fault, found.status) == ("loop.api-misuse", "likely")
+    assert root_line(source) in [site.line for site in found.where]

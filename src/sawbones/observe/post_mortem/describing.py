@@ -140,6 +140,10 @@ class Describer:
             return self._mapping(value, name, home, depth)
         if issubclass(cls, (DataLoader, _BaseDataLoaderIter)):
             return self._loader(value, name, home)
+        if cls is types.FunctionType:
+            code = value.__code__  # type: ignore[attr-defined]
+            lines = self._lines({code.co_name: value}, [])  # type: ignore[dict-item]
+            return replace(_other(value, cls, name, home), lines=lines)
         other = _other(value, cls, name, home)
         return self._holder(value, other) if other.kind == "object" and depth > 0 else other
 
@@ -201,6 +205,7 @@ class Describer:
         own = {key: _plain(held[key]) for key in SIZES if key in held}
         parameters = list(_parameters(value))
         own["num_parameters"] = len(parameters)
+        own["num_trained"] = sum(p.requires_grad for p in parameters)
         if "_modules" not in held:
             own["not_initialised"] = True
         own |= _oddities(value)
@@ -281,11 +286,12 @@ def _other(value: object, cls: type, name: str, home: str) -> Bound:
     if issubclass(cls, torch.optim.Optimizer):
         return Bound("optimizer", name, home)
     numpy = sys.modules.get("numpy")
-    if numpy is not None and cls is numpy.ndarray:
-        shape = tuple(int(size) for size in value.shape)  # type: ignore[attr-defined]
-        strides = [int(stride) for stride in value.strides]  # type: ignore[attr-defined]
-        dtype = str(value.dtype)  # type: ignore[attr-defined]
-        return Bound("array", name, home, shape, dtype, settings={"strides": strides})
+    if numpy is not None and issubclass(cls, numpy.ndarray):
+        # by the class of all arrays: a subclass of the user's may compute what it is asked
+        of = {key: vars(numpy.ndarray)[key].__get__(value) for key in ("shape", "strides", "dtype")}
+        shape, strides = tuple(map(int, of["shape"])), list(map(int, of["strides"]))
+        name = "ndarray" if home == "numpy" else name
+        return Bound("array", name, home, shape, str(of["dtype"]), settings={"strides": strides})
     if name in TABLES and home.split(".")[0] == "pandas":
         return table(value, name, home)
     if numpy is not None and issubclass(cls, numpy.generic) and home == "numpy":

@@ -8,6 +8,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -62,6 +63,9 @@ class _Reader:
             found = [*found[:FIRST_FRAMES], *found[FIRST_FRAMES - MOST_FRAMES :]]
         inner = max((i for i, tb in enumerate(found) if _is_user(tb)), default=-1)
         frames = tuple(self._frame(tb, _is_user(tb), i > inner) for i, tb in enumerate(found))
+        if isinstance(error, KeyError) and inner >= 0:
+            files = list(self._user_sources(found))
+            frames = (*frames[:inner], _with_literal(frames[inner], files), *frames[inner + 1 :])
         latest = self._recorder.batches.latest
         message = str(error)[:MOST_MESSAGE]
         backward = any(f.home.startswith("torch.autograd") for f in frames[inner + 1 :])
@@ -77,6 +81,9 @@ class _Reader:
             tuple(c for s in self._user_sources(found) for c in s.changes()) if backward else (),
             _carriers(found[inner]) if backward and inner >= 0 else (),
             tuple(self._remote(message)),
+            frozen=tuple(s for f in self._user_sources(found) for s in f.freezing())
+            if backward
+            else (),
         )
 
     def _frame(self, tb: types.TracebackType, user: bool, after: bool) -> CrashFrame:
@@ -160,6 +167,9 @@ class _Reader:
                 continue
             source = self._sources(code.co_filename)
             found[name] = source.site(code.co_firstlineno, name)
+            last = source.ends(code.co_firstlineno, code.co_name)
+            if last is not None:
+                found[f"end of {name}"] = last
             squeezed = source.squeezes(code.co_firstlineno, name)
             if squeezed is not None:
                 found.setdefault("squeeze", squeezed)
@@ -185,6 +195,19 @@ class _Reader:
                 known += [a for a in top if a.name in wanted - here]
             return Construction(site, source.segment(call), tuple(known[:MOST_NAMES]))
         return Construction(site)
+
+
+def _with_literal(frame: CrashFrame, files: list[Source]) -> CrashFrame:
+    """The dictionary that was asked, with the line where it is written out."""
+    asked = frame.expression
+    owner = asked.operands[0] if asked is not None and asked.operands else None
+    if asked is None or owner is None or owner.bound is None or owner.bound.kind != "mapping":
+        return frame
+    lines = [line for f in files if (line := f.literal(owner.bound.keys)) is not None]
+    if len(lines) != 1:
+        return frame
+    known = replace(owner, bound=replace(owner.bound, lines={"written": lines[0]}))
+    return replace(frame, expression=replace(asked, operands=(known, *asked.operands[1:])))
 
 
 def _fits(call: ast.Call, module: nn.Module) -> bool:

@@ -94,7 +94,8 @@ class Source:
                 text = self.segment(value) if value is not None else ""
                 calls = tuple(dict.fromkeys(_called(value)))
                 site = self.site(node.lineno, function)
-                yield Assignment(name, site, text, how, read, calls, loop)
+                words = {w: self.site(line, function) for w, line in _keywords(value)}
+                yield Assignment(name, site, text, how, read, calls, loop, keywords=words)
 
     def _appended(self, node: ast.stmt, loop: int, function: str) -> Iterator[Assignment]:
         """rows.append(value): where the elements of a list come from."""
@@ -128,6 +129,37 @@ class Source:
             and len(node.args) + len(node.keywords) <= (dotted(node.func) == "torch.squeeze")
         ]
         return self.site(min(found), name) if found else None
+
+    def ends(self, line: int, name: str) -> Site | None:
+        """The last statement of a function: what it returns, or where it returns nothing."""
+        scope = self.scope(line, name)
+        if not isinstance(scope, _FUNCTIONS):
+            return None
+        last = max(node.lineno for node, _ in statements(scope))
+        return self.site(last, name)
+
+    def freezing(self) -> Iterator[Site]:
+        """Lines that take parameters out of the graph: p.requires_grad = False, and the method."""
+        for node in ast.walk(self.tree):
+            value: ast.expr | None = None
+            if isinstance(node, ast.Assign) and _last_name(node.targets[0]) == "requires_grad":
+                value = node.value
+            elif isinstance(node, ast.Call) and _last_name(node.func) == "requires_grad_":
+                value = node.args[0] if node.args else None
+            if isinstance(value, ast.Constant) and value.value is False:
+                line = getattr(node, "lineno", 0)
+                yield self.site(line, self.function_at(line))
+
+    def literal(self, keys: tuple[str, ...]) -> Site | None:
+        """The only dictionary that is written out with just these keys."""
+        found = [
+            node.lineno
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Dict)
+            and tuple(k.value for k in node.keys if isinstance(k, ast.Constant)) == keys
+            and len(node.keys) == len(keys)
+        ]
+        return self.site(found[0], self.function_at(found[0])) if len(found) == 1 else None
 
     def loop_around(self, line: int, name: str) -> int:
         """The first line of the innermost loop around a line of a function."""
@@ -304,6 +336,12 @@ def _called(node: ast.AST | None) -> Iterator[str]:
     for inner in ast.walk(node) if node is not None else ():
         if isinstance(inner, ast.Call):
             yield inner.func.attr if isinstance(inner.func, ast.Attribute) else dotted(inner.func)
+
+
+def _keywords(node: ast.AST | None) -> Iterator[tuple[str, int]]:
+    for inner in ast.walk(node) if node is not None else ():
+        if isinstance(inner, ast.keyword) and inner.arg is not None:
+            yield inner.arg, inner.lineno
 
 
 def _last_name(node: ast.AST) -> str:

@@ -38,7 +38,6 @@ from sawbones.stats.crashes import crash, deliberate, inner_frame, library_frame
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("pipeline.wrong-unpacking", "loop.api-misuse")
 EXPERIMENT = None
-PREVIEW = True
 _NUMBERS = ("float", "int")
 _SHOWN = 60
 

@@ -3,8 +3,9 @@
 ## What it sees
 The record of a crash at a call: NumPy asked of a tensor that needs a gradient or lies on a device,
 an array given to a layer, a module class called with values instead of an instance, a method that
-only the other library has, an attribute that is called, arguments that the function does not take.
-What a trainer or a loader refuses in its own words is suspected. Fires on the step of the crash.
+only the other library has, an attribute that is called, arguments that the function does not take,
+a list of tensors where numbers are taken. What a trainer or a model of a library refuses by a raise
+of its own is likely, what else ends inside of it suspected. Fires on the step of the crash.
 
 ## Why it matters
 The script ends here.
@@ -35,13 +36,25 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from math import prod
 
 import numpy as np
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Bound, CrashFrame, Expression, Finding, Fix, Operand, Run, Site, Size
+from sawbones.schema import (
+    Assignment,
+    Bound,
+    CrashFrame,
+    Expression,
+    Finding,
+    Fix,
+    Operand,
+    Run,
+    Site,
+    Size,
+)
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import (
     Given,
@@ -88,6 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
         or _of_nothing(run, frame, expression)
         or _no_such_layer(run, frame)
         or _no_index(run, frame, expression)
+        or _tensor_of_tensors(run, frame, expression)
         or _not_a_tensor(run)
         or _result_called(run, frame, expression)
         or _not_callable(run, frame, expression)
@@ -360,6 +374,43 @@ def _no_index(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
     )
 
 
+_MAKING = ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "asarray")
+
+
+def _tensor_of_tensors(run: Run, frame: CrashFrame, expression: Expression) -> Finding | None:
+    """torch.tensor(rows), where the rows are tensors of a graph: it takes numbers, and would cut the
+    graph. Rows without one are samples of a batch: pipeline.ragged-batch.
+    """
+    first = expression.operands[0] if expression.operands else None
+    if expression.name not in _MAKING or first is None or first.bound is None:
+        return None
+    items = [item for item in first.bound.items if item.kind == "tensor"]
+    wide = [item for item in items if prod(item.shape) != 1]
+    if first.bound.kind != "sequence" or not wide or not any(i.requires_grad for i in items):
+        return None
+    if "ValueError" not in crash(run).classes:
+        return None
+    even = len({item.shape for item in items}) == 1
+    way = f"torch.stack({first.text})" if even else f"torch.cat({first.text})"
+    kept = [a for f, n in _frames_of(run, frame, first) for a in f.assignments if a.name == n]
+    added = [a.site for a in kept if a.how == "append"] or [a.site for a in makers(run, first.text)]
+    old = expression.text
+    called = old.partition("(")[0]
+    return explained(
+        run,
+        f"{called} is given {first.text}, a {first.bound.cls} of tensors",
+        (frame.site, *added[-1:]),
+        Fix(
+            f"Put them together with {way}, which keeps their graph.",
+            replace=(old, way) if even and old in frame.site.code else None,
+        ),
+        expected="numbers",
+        got=f"{first.bound.length} tensors of {written(wide[0].shape)}",
+        because=f"{called} copies numbers out of what it is given",
+        sizes=[Size(f"{first.text}[0]", written(wide[0].shape), wide[0].node)],
+    )
+
+
 def _not_a_tensor(run: Run) -> Finding | None:
     """A layer or function of torch that is given an array, a module or a number."""
     call = refusal(run)
@@ -498,7 +549,10 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
     if not below or expression.kind != "call":
         return None
     first = died.classes[0] if died.classes else ""
+    # A raise of the library's is a refusal; a KeyError out of its own dictionaries is none.
+    raised = below[-1].site.code.startswith("raise ")
     checked = any(name in died.classes for name in _REFUSALS) or not hasattr(builtins, first)
+    checked = checked or raised
     home, last = below[-1].home, below[-1].site.function
     data = home.startswith("torch.utils.data") and last == "__init__"
     if not checked or not (data or home.partition(".")[0] in _TRAINERS):
@@ -506,13 +560,16 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
     name = expression.text.partition("(")[0]
     said = " ".join(died.message.split())[:200]
     given = ", ".join(o.keyword or o.text for o in expression.operands)
+    given_as = [o.text for o in expression.operands]
     single = _axis_of_one(run, expression)
-    made = [a.site for o in expression.operands for a in makers(run, o.text)[:1]]
+    origins = [a for text in (name.partition(".")[0], *given_as) for a in makers(run, text)]
+    made = list(dict.fromkeys(a.site for a in origins))
+    spoken_of = _spoken_of(died.message, origins, expression)
     because = f"{single[0]}: each sample has an axis of its own, and the loader adds the batch's"
     return explained(
         run,
         f"{name} refuses how it is used",
-        (*single[1], frame.site, *made) if single[0] else (frame.site, *made),
+        (*(single[1] if single[0] else spoken_of), frame.site, *made),
         Fix(
             "Take the axis of size 1 off where the sample is made: value.squeeze(0) in __getitem__."
             if single[0]
@@ -521,8 +578,21 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
         expected=said,
         got=f"{name}({given})",
         because=because if single[0] else "",
-        at_most="suspected",
+        at_most="likely" if raised else "suspected",
     )
+
+
+def _spoken_of(message: str, origins: Sequence[Assignment], expression: Expression) -> list[Site]:
+    """Lines that write down a name which the message quotes: a setting, or what a method returns."""
+    words = re.findall(r"[`'\"](\w+)[`'\"]", message)
+    methods = [
+        o.bound.lines[f"end of {word}"]
+        for word in words
+        for o in expression.operands
+        if o.bound is not None and f"end of {word}" in o.bound.lines
+    ]
+    settings = [made.keywords[word] for word in words for made in origins if word in made.keywords]
+    return [*methods[:1], *settings[:1]]
 
 
 def _axis_of_one(run: Run, expression: Expression) -> tuple[str, list[Site]]:

@@ -51,7 +51,6 @@ from sawbones.stats.crashes import (
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse",)
 EXPERIMENT = None
-PREVIEW = True
 _MAKING = ("tensor", "from_numpy", "as_tensor", "FloatTensor", "LongTensor", "Tensor")
 _ONE = ("item", "float", "int")
 _GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
@@ -202,16 +201,24 @@ def _objects_in_checkpoint(run: Run, frame: CrashFrame, expression: Expression) 
         return None
     full = named[1]
     name = full.rpartition(".")[2]
+    path = loading.values.get("f")
+    name_of_file = path.keys[0].rpartition("/")[2] if path is not None and path.keys else ""
+    saves = [
+        event.site
+        for event in run.of_kind("save")
+        if name_of_file and str(event.data.get("path", "")).endswith(name_of_file)
+    ]
     writes = [a.site for o in expression.operands[:1] for a in makers(run, o.text)]
     call = expression.text.removesuffix(")")
+    plain = "float(value)" if full.startswith("numpy") else f"vars({name.lower()})"
     return explained(
         run,
         f"The checkpoint holds an object of {full}, and torch.load reads only weights by default",
-        (frame.site, *writes[:1]),
+        (frame.site, *saves[-1:], *writes[:1]),
         Fix(
             f"If the file is your own: {call}, weights_only=False); or with "
             f"torch.serialization.add_safe_globals([{name}]) before. Better: save plain values "
-            f"(vars({name.lower()})) in place of the object."
+            f"({plain}) in place of the object."
         ),
         expected="tensors, numbers, texts, lists and dicts",
         got=f"an object of the class {full}",

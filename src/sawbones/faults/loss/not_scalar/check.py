@@ -134,12 +134,27 @@ def _cut(run: Run, lines: Sequence[Assignment]) -> Assignment | None:
 
 
 def _has_graph(bound: Bound) -> bool:
-    learned = bound.kind == "module" and bool(bound.settings.get("num_parameters"))
+    learned = bound.kind == "module" and bool(bound.settings.get("num_trained"))
     return learned or bound.requires_grad or bool(bound.node)
+
+
+def _frozen(run: Run, lines: Sequence[Assignment]) -> str:
+    """The name of a module behind the value whose parameters are all frozen."""
+    frames = {f.site.function: f for f in crash(run).frames if f.user}
+    for made in lines:
+        frame = frames.get(made.site.function)
+        for name in made.calls if frame is not None else ():
+            held = frame.values[name].settings if frame and name in frame.values else {}
+            if held.get("num_parameters") and not held.get("num_trained"):
+                return name
+    return ""
 
 
 def _without_graph(run: Run, call: Backward) -> Finding:
     lines = makers(run, call.name)
+    frozen = _frozen(run, lines)
+    if frozen and crash(run).frozen:
+        return _all_frozen(run, call, frozen, lines)
     cut: Assignment | None = _cut(run, lines)
     made = cut or (lines[0] if lines else None)
     what = "a plain number" if call.bound.kind == "number" else "a value without a graph"
@@ -157,6 +172,24 @@ def _without_graph(run: Run, call: Backward) -> Finding:
         expected="a tensor that was computed from parameters (it has a grad_fn)",
         got=f"{what} ({call.name}, {call.bound.cls})",
         because=because,
+        sizes=[Size(call.name, written(call.bound.shape), call.bound.dtype)],
+        exactly=(0, 1),
+    )
+
+
+def _all_frozen(run: Run, call: Backward, name: str, lines: Sequence[Assignment]) -> Finding:
+    freezing = crash(run).frozen
+    return explained(
+        run,
+        f"backward starts from {call.name}, and every parameter of {name} is frozen",
+        (freezing[-1], *(a.site for a in lines[:1]), call.frame.site),
+        Fix(
+            f"Freeze before the layers that are to learn are put in, or let theirs learn again "
+            f"afterwards: for p in {name}.<layer>.parameters(): p.requires_grad = True."
+        ),
+        expected="a tensor that was computed from parameters that learn (it has a grad_fn)",
+        got=f"a value without a graph ({call.name}, {call.bound.cls})",
+        because=f"line {freezing[-1].line} takes all of them out: {freezing[-1].code}",
         sizes=[Size(call.name, written(call.bound.shape), call.bound.dtype)],
         exactly=(0, 1),
     )

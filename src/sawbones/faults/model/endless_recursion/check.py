@@ -43,7 +43,6 @@ from sawbones.stats.crashes import crash, inner_frame
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse",)
 EXPERIMENT = None
-PREVIEW = True
 _WHOLE_TREE = ("modules", "named_modules")
 _AGAIN = 3  # times that a line stands among the last frames
 

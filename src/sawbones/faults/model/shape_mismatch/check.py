@@ -40,7 +40,7 @@ from dataclasses import replace
 from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
+from sawbones.schema import Assignment, Bound, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_branches import condition_of
 from sawbones.stats.crash_clashes import (
     VIEWING,
@@ -56,10 +56,14 @@ from sawbones.stats.crash_clashes import (
 )
 from sawbones.stats.crash_shapes import broadcast_clash, joining_clash, product_clash, written
 from sawbones.stats.crash_sides import HALVED, feature_maps, halved_side, numbers_of
-from sawbones.stats.crashes import Given, Refusal, crash, frame_of, makers, refusal
+from sawbones.stats.crashes import Given, Refusal, crash, frame_of, inner_frame, makers, refusal
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
 
+SQUEEZED = (
+    "Name the axis that may go where the values are made: squeeze(-1) or squeeze(1), never "
+    "squeeze() alone, which takes the axis of a batch of one as well."
+)
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
@@ -116,6 +120,10 @@ def check(run: Run) -> Iterator[Finding]:
     if halved is not None:
         clash = replace(clash, fix=f"{halved.advice} {clash.fix}")
         roots = [*numbers_of(run, halved.side), call.frame.site]
+    lost = [] if roots else _lost_axis(run, sides)
+    if lost:
+        clash = replace(clash, fix=SQUEEZED)
+    roots = roots or lost
     roots = roots or [*_rows_changed(run, sides)]
     roots = roots or [*(_squeezing(run, call) if call.name in _JOINING else ())]
     roots = roots or [*(_built(run, g) for g in sides[:2]), *(a.site for a in made[:1])]
@@ -358,12 +366,29 @@ def _squeezing(run: Run, call: Refusal) -> list[Site]:
     names = {o.text for o in call.expression.operands if o.bound is not None and o.bound.items}
     added = [a for a in frame.assignments if a.how == "append" and a.name in names]
     lines = [*added, *(m for a in added for name in a.reads for m in makers(run, name))]
+    return _squeezed_at(frame, lines) or [a.site for a in added[:1]]
+
+
+def _squeezed_at(frame: CrashFrame, lines: Sequence[Assignment]) -> list[Site]:
     for made in lines:
         modules = [frame.values[name] for name in made.calls if name in frame.values]
         inside = [m.lines["squeeze"] for m in modules if "squeeze" in m.lines]
         if "squeeze" in made.calls or inside:
             return [*inside, made.site]
-    return [a.site for a in added[:1]]
+    return []
+
+
+def _lost_axis(run: Run, sides: list[Given]) -> list[Site | None]:
+    """One side has no axis and the other one of a single row: a squeeze() took the batch's."""
+    shapes = [g.bound.shape for g in sides[:2]]
+    if () not in shapes or (1,) not in shapes:
+        return []
+    side = sides[shapes.index(())]
+    frame = inner_frame(crash(run))
+    given = makers(run, side.name)
+    called = [frame.values[n] for n in (side.name.partition("(")[0],) if n in frame.values]
+    inside = [m.lines["squeeze"] for m in called if "squeeze" in m.lines]
+    return [*inside, *_squeezed_at(frame, given)]
 
 
 def _axis_squeezed(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
@@ -373,8 +398,7 @@ def _axis_squeezed(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
         f"{call.name} joins {len(shapes)} values, and number {number} has no axis left",
         f"an axis in each of them, as in {written(max(shapes, key=len))}",
         f"a single number in place {number}",
-        "Name the axis that may go where the values are made: squeeze(-1) or squeeze(1), never "
-        "squeeze() alone, which takes the axis of a batch of one as well.",
+        SQUEEZED,
         (0, 1),
     )
 

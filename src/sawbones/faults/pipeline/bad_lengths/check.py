@@ -1,9 +1,11 @@
 """Lengths that do not fit what they are to divide or to pack
 
 ## What it sees
-The record of a crash in random_split (the lengths of the parts), or in pack_padded_sequence (the
-lengths of the sequences): a sum that is not the number of rows, a sequence of length 0, lengths
-that are not in falling order, lengths beyond the padded size. Fires on the step of the crash.
+The record of a crash in random_split (the lengths of the parts), in pack_padded_sequence (the
+lengths of the sequences), or in __getitem__ of a data set (its __len__): a sum that is not the
+number of rows, a sequence of length 0, lengths that are not in falling order, lengths beyond the
+padded size, a sample that __len__ promises and the data are too short for. Fires on the step of the
+crash.
 
 ## Why it matters
 The script ends here, in the second case at the first batch that is concerned.
@@ -32,7 +34,7 @@ sorted by length.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, CrashFrame, Finding, Fix, Run, Site, Size
@@ -41,9 +43,10 @@ from sawbones.stats.crash_values import longer_than, not_positive, number_of, un
 from sawbones.stats.crashes import crash, frame_of, inner_frame, makers
 
 NEEDS = ("crash", "crash_record")
-EXPLAINS = ("loop.api-misuse",)
+EXPLAINS = ("loop.api-misuse", "pipeline.missing-key")
 EXPERIMENT = None
-PREVIEW = True
+_FETCHING = "torch.utils.data._utils.fetch"
+_DATASETS = "torch.utils.data.dataset"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -54,8 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _split(run, split, split.values["lengths"])
     elif packing is not None:
         yield from _packed(run, packing)
-    else:
-        raise NothingToJudge("no split and no packing of sequences was refused")
+    elif not (yield from _beyond_the_end(run)):
+        raise NothingToJudge("no split, no packing and no sample of a data set was refused")
 
 
 def _split(run: Run, frame: CrashFrame, lengths: Bound) -> Iterator[Finding]:
@@ -79,6 +82,60 @@ def _split(run: Run, frame: CrashFrame, lengths: Bound) -> Iterator[Finding]:
         because="a share of the rows is rounded down in each part, and the remainder is in none",
         sizes=[Size(f"part {n}", str(part)) for n, part in enumerate(known, 1)][:4],
     )
+
+
+def _beyond_the_end(run: Run) -> Generator[Finding, None, bool]:
+    """A loader asks for sample i, which its data set has promised by __len__, and __getitem__ reads
+    past the end of what it holds.
+    """
+    died = crash(run)
+    frame = inner_frame(died)
+    asked = frame.expression
+    holder = frame.values.get("self")
+    fetched = any(f.home == _FETCHING for f in died.frames)
+    chosen = any(f.home == _DATASETS for f in died.frames)  # of Subset: indices of the user's own
+    if "IndexError" not in died.classes or frame.site.function != "__getitem__" or chosen:
+        return False
+    if asked is None or asked.kind != "subscript" or len(asked.operands) != 2 or not fetched:
+        return False
+    counting = holder.lines.get("__len__") if holder is not None else None
+    owner, place = asked.operands
+    position = number_of(place.bound)
+    arguments = [a.name for a in frame.assignments if a.how == "argument" and a.name != "self"]
+    sample = number_of(frame.values.get(arguments[0])) if arguments else None
+    size = _size(owner.bound)
+    if counting is None or holder is None or position is None or sample is None or size is None:
+        return False
+    ahead = position - sample
+    longer = any((_size(item) or 0) > size for item in holder.items)
+    if ahead < 0 or position < size or sample < 0 or (longer and not ahead):
+        return False  # of two lists that differ, either may be the wrong one
+    last = holder.lines.get("end of __len__", counting)
+    yield explained(
+        run,
+        f"{holder.cls} promises a sample {sample} by __len__ and reads past the end for it",
+        (last, frame.site),
+        Fix(
+            f"Count the samples that {owner.text} is long enough for: __len__ has to return "
+            f"{size - ahead} here, which is len({owner.text})"
+            + (f" - {ahead}" if ahead else "")
+            + "."
+        ),
+        expected=f"at most {size - ahead} samples",
+        got=f"at least {sample + 1}",
+        because=f"sample {sample} asks {owner.text} for number {position}, and it holds {size}",
+        sizes=[Size(owner.text, str(size)), Size(place.text, str(position))],
+        exactly=(position, size - 1),
+    )
+    return True
+
+
+def _size(owner: Bound | None) -> int | None:
+    if owner is None:
+        return None
+    if owner.kind in ("tensor", "array"):
+        return owner.shape[0] if owner.shape else None
+    return owner.length if owner.kind == "sequence" else None
 
 
 def _packed(run: Run, frame: CrashFrame) -> Iterator[Finding]:

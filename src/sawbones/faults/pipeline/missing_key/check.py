@@ -50,7 +50,6 @@ from sawbones.stats.crashes import (
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
-PREVIEW = True
 _REFUSED = ("KeyError", "IndexError")
 _OWNERS = ("mapping", "sequence", "table", "tensor", "array")
 _READING = re.compile(r"self\.(\w+)\s*\[")
@@ -91,7 +90,8 @@ def _indexed(
 
 def _sites(run: Run, frame: CrashFrame, owner: Operand) -> tuple[Site | None, ...]:
     made = [a.site for a in makers(run, owner.text) if a.text]
-    return (frame.site, *attribute_lines(frame, owner.text), *made[:2])
+    written = owner.bound.lines.get("written") if owner.bound is not None else None
+    return (frame.site, written, *attribute_lines(frame, owner.text), *made[:2])
 
 
 def _no_key(

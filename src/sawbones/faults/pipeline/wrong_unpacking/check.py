@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Bound, CrashFrame, Expression, Finding, Fix, Run, Size
+from sawbones.schema import Bound, CrashFrame, Expression, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import (
     Given,
@@ -51,6 +51,7 @@ from sawbones.stats.crashes import (
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse", "model.shape-mismatch")
 EXPERIMENT = None
+_ARRAYS = ("array", "tensor")
 _PACKED = ("sequence", "mapping", "text")
 # What cuts a state from its graph: done for each of its parts.
 _EACH = ("detach", "detach_")
@@ -94,10 +95,28 @@ def check(run: Run) -> Iterator[Finding]:
         yield _unpacked(run, frame, frame.expression)
     elif frame.expression.kind in ("attribute", "call") and not below:
         yield from _asked(run, frame, frame.expression)
+    elif uneven := _uneven(frame.expression, below, died.classes):
+        yield _packed(run, frame, uneven, frame.expression.text.partition("(")[0], "an array")
     else:
         call = refusal(run)
         if call is not None and call.module is not None:
             yield from _layer(run, call)
+
+
+def _uneven(
+    expression: Expression, below: list[CrashFrame], classes: tuple[str, ...]
+) -> Given | None:
+    """A tuple of values of different sizes that NumPy was to make one array of."""
+    numpy = bool(below) and all(f.home.split(".")[0] == "numpy" for f in below)
+    if not numpy or "ValueError" not in classes:
+        return None
+    for operand in expression.operands:
+        bound = operand.bound
+        if bound is not None and bound.kind == "sequence" and bound.cls == "tuple":
+            forms = {(item.kind, item.shape, item.length) for item in bound.items}
+            if len(forms) > 1 and any(item.kind in _ARRAYS for item in bound.items):
+                return Given(operand.text, bound)
+    return None
 
 
 def _unpacked(run: Run, frame: CrashFrame, expression: Expression) -> Finding:
@@ -112,8 +131,11 @@ def _unpacked(run: Run, frame: CrashFrame, expression: Expression) -> Finding:
     count = _count(given)
     got = f"{count} things ({_listed(given)})" if given is not None and count != -1 else ""
     loader = [a for a in makers(run, name.partition("(")[0]) if a.text]
+    ends = _ends(frame, name, given)
     because = f"{name} gives {_listed(given)}" if given is not None else ""
-    if loader:
+    if ends:
+        because = f"its last line, {ends[0].line}, returns nothing: {ends[0].code}"
+    elif loader:
         because += f"; it is made at line {loader[0].site.line}: {loader[0].text}"
     names = expression.text.removeprefix("for ").partition(" in ")[0].partition(" = ")[0]
     return explained(
@@ -121,10 +143,12 @@ def _unpacked(run: Run, frame: CrashFrame, expression: Expression) -> Finding:
         f"{expression.wanted} names take apart what holds {count}"
         if count != -1
         else f"{name} does not hold the {expression.wanted} things that are taken from it",
-        (frame.site, *(a.site for a in loader[:1])),
+        (*ends, frame.site, *(a.site for a in loader[:1])),
         Fix(
             f"Take as many as there are: {_as_many(names, count)}"
             if count != -1
+            else f"Return {names} on every way through {name.partition('(')[0]}."
+            if ends
             else f"Print one element of {name} and name each of its parts."
         ),
         expected=f"{expression.wanted} things ({names})",
@@ -133,6 +157,17 @@ def _unpacked(run: Run, frame: CrashFrame, expression: Expression) -> Finding:
         sizes=_rows(given),
         exactly=(count, expression.wanted) if count not in (-1, expression.wanted) else None,
     )
+
+
+def _ends(frame: CrashFrame, text: str, given: Bound | None) -> list[Site]:
+    """Where the function ends that returned nothing."""
+    called = frame.values.get(text.partition("(")[0])
+    if called is None or "(" not in text or (given is not None and given.kind != "none"):
+        return []
+    name = "forward" if called.kind == "module" else called.cls
+    line = called.lines.get(f"end of {name}")
+    nothing = "return" not in line.code if line is not None else False
+    return [line] if line is not None and nothing else []
 
 
 def _as_many(names: str, count: int) -> str:
@@ -235,7 +270,9 @@ def _keys_of_batch(run: Run) -> tuple[str, ...]:
     return batch.keys[:6] if batch is not None and batch.kind == "mapping" else ()
 
 
-def _packed(run: Run, frame: CrashFrame, given: Given, what: str) -> Finding:
+def _packed(
+    run: Run, frame: CrashFrame, given: Given, what: str, taken: str = "a tensor"
+) -> Finding:
     made = [a for a in makers(run, given.name) if a.text]
     root = made[0] if made else None
     inside = [item for item in given.bound.items if item.kind == "tensor"]
@@ -254,10 +291,10 @@ def _packed(run: Run, frame: CrashFrame, given: Given, what: str) -> Finding:
         because = f"the loader gives a dict ({', '.join(keys)}): taken apart, it gives its keys"
     return explained(
         run,
-        f"{given.name} is a {given.bound.cls} where {what} takes a tensor",
+        f"{given.name} is a {given.bound.cls} where {what} takes {taken}",
         (root.site if root is not None else None, frame.site),
         Fix(f"{advice}."),
-        expected="a tensor",
+        expected=taken,
         got=_listed(given.bound),
         because=because,
         sizes=_rows(given.bound) if inside else [],
