@@ -32,9 +32,9 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
+from sawbones.evidence.reconstructing import given_up
 from sawbones.schema import Run, Symptom
 from sawbones.stats.levels import level, part
-from sawbones.stats.reconstruction import reconstructions
 from sawbones.stats.series import finite
 from sawbones.stats.supervised import (
     STANDARD_ERRORS,
@@ -120,24 +120,15 @@ def _no_better(run: Run, task: Supervised) -> Symptom | None:
 
 def _gives_back_the_mean(run: Run) -> Symptom | None:
     """What the model is given is what it has to answer, and it answers the same to every row."""
-    for term in reconstructions(run):
-        if not limits.STEPS_TO_RECONSTRUCT.reached_by(len(term.losses)):
-            continue
-        end = level(part(term.losses, 0.75, 1.0))
-        constant = term.same_for_all
-        gain = (constant - end.mean + STANDARD_ERRORS * end.error) / constant
-        if not limits.GAIN_OVER_CONSTANT.kept_by(gain):
-            continue
-        if limits.STILL_FALLING.reached_by(latest_fall(term.losses)):
-            continue
+    for term, end in given_up(run):
         return Symptom(
             "",
             CLASS,
             f"what is given back does not depend on what was given: the reconstruction ends at "
-            f"{end.mean:.4g} after {run.num_steps} steps; the mean of all rows scores "
-            f"{constant:.4g}",
-            end.mean,
-            constant,
+            f"{end:.4g} after {run.num_steps} steps; the mean of all rows scores "
+            f"{term.same_for_all:.4g}",
+            end,
+            term.same_for_all,
             (0, run.num_steps - 1),
         )
     return None

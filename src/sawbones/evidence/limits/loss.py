@@ -192,3 +192,15 @@ LOSS_OUT_OF_REACH = Limit(
     "lowest loss that the range of the scores allows, over that of an even guess",
     "of 256 samples cosines over 0.5 give 0.31, plain ones 0.64, multiplied by 0.1 0.96",
 )
+
+# loss.weighting: a reconstruction and what is added to it
+OUTWEIGHED = Limit(
+    10.0,
+    "weight of each number of the other term over that of each number given back",
+    "a bound on the likelihood weighs them alike; weights of up to 10 are chosen on purpose",
+)
+FULLY_MET = Limit(
+    0.05,
+    "value of the other term over that of the reconstruction",
+    "nothing is left to gain by it, although the reconstruction has not begun",
+)
