@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -191,6 +192,17 @@ def test_settings_of_the_system_cannot_be_written_and_those_of_the_process_can(
     assert said.split()[0] == "-1", said
     place = f"{setting} (train.py:5)"
     assert held_back(run) == (f"writing to {place} was held back; no flag allows it",)
+
+
+def test_shared_memory_that_a_script_leaves_is_removed(tmp_path: Path) -> None:
+    name = f"sawbones-left-{os.getpid()}"
+    flags = os.O_CREAT | os.O_RDWR
+    text = (
+        f"import ctypes, torch\nprint(ctypes.CDLL(None).shm_open(b'/{name}', {flags}, 384) > 2)\n"
+    )
+    _, said = run_script(tmp_path, text)
+    assert said.split() == ["True"]
+    assert not Path("/dev/shm", name).exists()
 
 
 def test_processes_of_a_run_reach_each_other_through_compiled_code(tmp_path: Path) -> None:

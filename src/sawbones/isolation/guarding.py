@@ -77,14 +77,21 @@ def supervisor(room: Room, run_folder: Path, isolation: Isolation) -> Supervisor
     writable = tuple(os.path.realpath(path) for path in own)
     record = Record(run_folder, str(room.working_folder))
 
+    made: list[Rulings] = []
+
     def judge_of(leader: int) -> Judge:
         reach = Reach(str(room.box), leader)
-        return Rulings(writable, SHARED_WITH_ALL, reach, holds_writes()).answer
+        made.append(Rulings(writable, SHARED_WITH_ALL, reach, holds_writes()))
+        return made[0].answer
 
     def note(refused: Answer) -> None:
         record.note(refused.what, refused.target, None)
 
-    return Supervisor(judge_of, note, NETWORK if isolation.network else ())
+    def at_end() -> None:
+        for rulings in made:
+            rulings.remove_memory()
+
+    return Supervisor(judge_of, note, NETWORK if isolation.network else (), at_end)
 
 
 def install_from_environment() -> None:

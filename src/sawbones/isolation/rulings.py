@@ -6,6 +6,7 @@ refused. Each answer is an error number, 0 to let the call go on; with what the 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -70,6 +71,12 @@ class Rulings:
 
     def answer(self, call: Call) -> Answer:
         return self._by_name[call.name](call)
+
+    def remove_memory(self) -> None:
+        """What the run made and left, ended before it could clean up."""
+        for path in self.own_memory:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     # files
 

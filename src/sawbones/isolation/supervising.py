@@ -47,9 +47,11 @@ class Supervisor:
         judge_of: Callable[[int], Judge],
         note: Note | None = None,
         skipped: Iterable[str] = (),
+        at_end: Callable[[], None] | None = None,
     ) -> None:
         self._judge_of = judge_of
         self._skipped = tuple(skipped)
+        self._at_end = at_end
         self._note = note
         self._channel, self._theirs = socket.socketpair()
         self._stopping, self._stop = os.pipe()
@@ -83,6 +85,8 @@ class Supervisor:
         for number in (self._stop, self._stopping):
             os.close(number)
         self._stop = self._stopping = -1
+        if self._at_end is not None:
+            self._at_end()
 
     def _work(self, child: int) -> None:
         listener = -1
