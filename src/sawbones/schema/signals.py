@@ -176,6 +176,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.twin_run),
         _without("twin_run"),
     ),
+    "sources": (
+        "the script's data were not followed line by line: only diagnose does",
+        lambda r: bool(r.facts.get("sources")),
+        _without_fact("sources"),
+    ),
     "source_change": (
         "the script was not run again with other rows: only diagnose does",
         lambda r: bool(r.facts.get("source_change")),

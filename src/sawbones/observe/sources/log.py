@@ -35,6 +35,7 @@ from sawbones.observe.sources.containers import (
     scramble_columns,
     turn_labels,
 )
+from sawbones.observe.sources.left_out import left_out
 from sawbones.observe.sources.matching import matched
 from sawbones.observe.variables import variables_of
 
@@ -100,6 +101,7 @@ class SourceLog:
         self._kept: list[list[Any]] = []  # phase, number, place, what the model is given
         self._evaluated_after_training = False
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
+        self._again: set[int] = set()  # rows that are evaluated after they were trained on
         self._width: int | None = None
         self._latest: Call | None = None
         self._given: list[Numbers] = []  # to the model at once, in evaluation
@@ -237,6 +239,8 @@ class SourceLog:
         self._latest = call
         self._evaluated_after_training |= phase == "eval" and self.done
         known = self._seen[phase]
+        if phase == "eval":
+            self._again.update(h for h in call.hashes.tolist() if h in self._seen["train"])
         if phase == "eval" and len(numbers) >= LEAST_ROWS and self._is_worth_keeping(call):
             self._given.append(numbers.copy())
         if len(known) < MAX_ROWS_SEEN:
@@ -311,6 +315,7 @@ class SourceLog:
         if self.why:
             return {"why": self.why}
         matching, found = matched(self._versions, self._seen, self._width or 0, self._given)
+        found["left_out"] = left_out(self._versions, set(self._seen["train"]), self._again)
         if "why" in found:
             return found
         found["by_hand"] = self.is_loss_by_hand

@@ -41,7 +41,7 @@ class Placing:
     def _place(self, number: int) -> None:
         here = self._versions[number]
         self._maps = [*self._maps, *_maps_in(here)][-_MAPS:]
-        if _is_index(here):
+        if is_index(here):
             self.space.append(-1)
             self.base.append(np.zeros(0, np.int64))
             return
@@ -138,7 +138,7 @@ class Placing:
         return self._tables[number]
 
 
-def _is_index(version: Version) -> bool:
+def is_index(version: Version) -> bool:
     """Row numbers, each once: a permutation or a part of one."""
     numbers = version.rows.numbers
     if version.rows.is_text or numbers.shape[1] != 1 or len(numbers) <= FEW_KINDS:
@@ -152,7 +152,7 @@ def _maps_in(version: Version) -> list[Places]:
     """Row numbers that a container stands for: its own, or those where a mask is set and where it
     is not.
     """
-    if _is_index(version):
+    if is_index(version):
         return [version.rows.numbers[:, 0].astype(np.int64)]
     numbers = version.rows.numbers
     if version.rows.is_text or numbers.shape[1] != 1:

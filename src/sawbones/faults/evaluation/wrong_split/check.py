@@ -3,7 +3,9 @@
 ## What it sees
 A 64-bit fingerprint of every sample of every batch. Fires when at least 90 % of the distinct
 samples that were evaluated were also trained on by the same model, and no other evaluation reads
-new samples; after the first evaluation of a trained sample. Of windows cut out of one long text:
+new samples; after the first evaluation of a trained sample. Beside evaluations of new samples: when
+the script holds the trained rows without the evaluated ones as a part of its own, or the numbers of
+both parts, and trains on all of them. Of windows cut out of one long text:
 fires when all evaluated ones lie in the stretch that training reads, and another stretch is never
 read.
 
@@ -28,7 +30,8 @@ No experiment is needed: the samples are the same bit for bit.
 ## False alarms
 Short windows of a text with few words coincide: samples of whole numbers that repeat within their
 first round do not count. Accuracy on training batches beside a real validation set stays silent:
-some evaluated samples are new. A script that evaluates the loader it trains on and has no other
+some evaluated samples are new, and nobody splits the rest of the training rows off. Rows that
+are trained on only after their evaluation do not count. A script that evaluates the loader it trains on and has no other
 data only watches its training: suspected at most. Folds of a cross-validation are told apart by
 their optimizers. A batch that a teacher sees inside of a training step is not an evaluation.
 
@@ -44,13 +47,14 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, by_width, shared, splits
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("evaluation", "loaders")
+USES = ("evaluation", "loaders", "sources")
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
 MIN_SAMPLES = 8  # evaluated: fewer may be examples to look at
@@ -66,7 +70,30 @@ def check(run: Run) -> Iterator[Finding]:
     if found and len(found) == len(parts):
         yield found[0]
     else:
-        yield from _one_stretch(run)
+        yield from list(_left_out(run)) or _one_stretch(run)
+
+
+def _left_out(run: Run) -> Iterator[Finding]:
+    """Rows that are evaluated after they were trained on, where the script holds the trained rows
+    without them as a part of its own: the split was made, and all rows are trained on.
+    """
+    seen = (run.facts.get("sources") or {}).get("left_out")
+    if seen is None or not limits.FEWER_THAN_TRAINED.undercut_by(seen["again"] / seen["trained"]):
+        return
+    text = (
+        f"{seen['again']} evaluated rows were trained on before; the script holds the other "
+        f"{seen['held']} as a part of their own, and trains on all {seen['trained']}"
+    )
+    yield finding(
+        "The model is trained on the part that was split off for evaluation",
+        locate(as_site(seen["site"]), *built_loaders(run, *sorted(_sources(run)))),
+        (counted(text, seen["again"], seen["again"], limits.KNOWN_SAMPLES, signal="sources"),),
+        Fix("Train on the training part of the split alone."),
+    )
+
+
+def _sources(run: Run) -> set[str]:
+    return {source for part in splits(run) for source in part.trained_sources}
 
 
 def _of(run: Run, part: Split) -> Iterator[Finding]:
