@@ -261,6 +261,33 @@ def test_masks_left_behind_by_their_pictures_fit_better_mirrored() -> None:
     assert noise.fit < noise.by_chance + 0.15
 
 
+class Tiles(Dataset):
+    """Every other draw is flipped from top to bottom, its mask along an axis of its own."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+        self.masks = torch.zeros(40, 16, 16)
+        for mask, (top, left) in zip(self.masks, torch.randint(0, 9, (40, 2)), strict=True):
+            mask[top : top + 5, left : left + 4] = 1.0
+        self.pictures = self.masks[:, None] + 0.3 * torch.randn(40, 1, 16, 16)
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, i: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if torch.rand(()) < 0.5:
+            return self.pictures[i].flip(1), self.masks[i].flip(self.axis)
+        return self.pictures[i], self.masks[i]
+
+
+def test_masks_that_are_flipped_along_another_axis_than_their_pictures_are_found() -> None:
+    torch.manual_seed(0)
+    alike, apart = probe_redraw(Tiles(0), None, 0), probe_redraw(Tiles(1), None, 0)
+    assert alike is not None and alike.maps is not None and alike.label_changed > 0
+    assert apart is not None and apart.maps is not None
+    assert alike.maps.better_otherwise == 0.0 and apart.maps.better_otherwise > 0.3
+
+
 def test_ids_of_a_part_that_is_called_alone_are_not_those_of_the_whole_model() -> None:
     log, rng = SampleLog(), np.random.default_rng(0)
     for _ in range(12):

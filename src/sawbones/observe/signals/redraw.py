@@ -79,8 +79,9 @@ def _compare(
         label_changed=_differ(*labels) if len(once[0]) > 1 else 0.0,
         spread=_spread(once, again),
     )
-    if found.changed >= 0.25 and found.label_changed == 0.0:
-        found = replace(found, probes=_probes(dataset), maps=_maps(dataset))
+    if found.changed >= 0.25:
+        fixed = found.label_changed == 0.0  # a mask that moves as well may move another way
+        found = replace(found, probes=_probes(dataset) if fixed else None, maps=_maps(dataset))
     if found.changed < 0.5 or num_workers < 1 or time.perf_counter() > ends:
         return found
     workers = [

@@ -8,8 +8,8 @@ nothing about their labels. Also when the loss stays above 30 % of that of a con
 samples tell their labels far better with all random choices held alike (above 15 %, where they tell
 all labels then, and the model mixes up two classes and tells another); and when one of a few
 numbers that make up the label is told by the inputs only then. And when pictures change from draw
-to draw, their masks never do, and a fifth or more of the masks would fit clearly better mirrored or
-turned: the picture was flipped alone. Needs 20 steps.
+to draw and a fifth or more of the masks would fit clearly better mirrored or turned: the picture
+was flipped alone, or its mask along another axis. Needs 20 steps.
 
 ## Why it matters
 The label no longer belongs to the picture: there is nothing to learn, or only what survives the
@@ -259,14 +259,16 @@ def _of_maps(run: Run, maps: MapFit | None) -> Iterator[Finding]:
         or not limits.MASK_FIT_GAIN.reached_by(maps.fit - maps.by_chance)
     ):
         return
+    follow = run.redraw is not None and run.redraw.label_changed > 0
+    masks = "masks in another way" if follow else "masks never"
     text = (
         f"{maps.better_otherwise:.0%} of {maps.samples} masks fit what is seen in their "
         f"picture clearly better mirrored or turned (most often {maps.way}); pictures change "
-        "from draw to draw, masks never"
+        f"from draw to draw, {masks}"
     )
     turned = maps.better_otherwise
     yield finding(
-        "Pictures are flipped or turned, and their masks are not",
+        f"Pictures are flipped or turned, and their masks {'otherwise' if follow else 'are not'}",
         _in_data(run),
         (compared(text, turned, limits.MASKS_TURNED, expected=0, signal="redraw"),),
         Fix(
