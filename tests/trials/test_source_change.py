@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from sawbones.diagnosis import diagnose_script
-from sawbones.trials.source_change import first_moved, judge_features, judge_future, judge_labels
+from sawbones.schema.errors import SawbonesError
+from sawbones.trials.source_change import (
+    _if_repeatable,
+    first_moved,
+    judge_features,
+    judge_future,
+    judge_labels,
+)
 
 
 def _call(rows: list[int], columns: list[int], phase: str = "train") -> dict[str, Any]:
@@ -29,6 +36,19 @@ def _side(*calls: dict[str, Any]) -> dict[str, Any]:
         "early": list(range(25)),
         "rows": [90],
     }
+
+
+class _NoTime:
+    """A bench whose budget is spent."""
+
+    def rerun(self, **_: Any) -> Any:
+        raise SawbonesError("no time is left in the budget")
+
+
+def test_a_control_that_there_is_no_time_for_does_not_say_that_the_script_never_repeats() -> None:
+    bench: Any = _NoTime()
+    told = _if_repeatable(bench, _side(), {"outcome": "moved"}, 24)
+    assert told == {"outcome": "refused", "why": "no time is left in the budget"}
 
 
 def test_training_rows_that_move_are_counted() -> None:

@@ -183,6 +183,8 @@ def _if_repeatable(bench: Bench, plan: Plan, told: dict[str, Any], steps: int) -
     if told["outcome"] != "moved":
         return told
     control = _again(bench, {**_place(plan), "what": "nothing"}, steps)
+    if control.get("why"):  # no time for it, say: nothing is known about the script
+        return {"outcome": "refused", "why": control["why"]}
     pairs = [p for phase in ("train", "eval") for p in _pairs(plan, control, phase)]
     if pairs and all(a["rows"] == b["rows"] for a, b in pairs):
         return told
