@@ -36,7 +36,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from difflib import get_close_matches
 from math import prod
 
@@ -44,7 +44,6 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import (
-    Assignment,
     Bound,
     CrashFrame,
     Expression,
@@ -52,10 +51,10 @@ from sawbones.schema import (
     Fix,
     Operand,
     Run,
-    Site,
     Size,
 )
 from sawbones.stats.crash_shapes import written
+from sawbones.stats.crash_words import axis_of_one, broken_sizes, spoken_of
 from sawbones.stats.crashes import (
     Given,
     callers,
@@ -71,17 +70,6 @@ from sawbones.stats.crashes import (
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
-_SIZES = (
-    "in_features",
-    "out_features",
-    "in_channels",
-    "out_channels",
-    "num_embeddings",
-    "embedding_dim",
-    "input_size",
-    "hidden_size",
-    "num_features",
-)
 _NOT_CALLABLE = re.compile(r"'(\w[\w.]*)' object is not callable")
 _KINDS = ("call", "attribute", "subscript")
 _VALUES = ("tensor", "number", "text", "sequence", "mapping", "array", "none")
@@ -519,7 +507,7 @@ def _arguments(run: Run, frame: CrashFrame, expression: Expression) -> Finding |
         for o in expression.operands
     )
     said = died.message.split("\n")[0][:200]
-    broken = _broken_sizes(below)
+    broken = broken_sizes(below)
     forward = called.lines.get("forward") if called is not None else None
     return explained(
         run,
@@ -561,15 +549,15 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
     said = " ".join(died.message.split())[:200]
     given = ", ".join(o.keyword or o.text for o in expression.operands)
     given_as = [o.text for o in expression.operands]
-    single = _axis_of_one(run, expression)
+    single = axis_of_one(run, expression)
     origins = [a for text in (name.partition(".")[0], *given_as) for a in makers(run, text)]
     made = list(dict.fromkeys(a.site for a in origins))
-    spoken_of = _spoken_of(died.message, origins, expression)
+    named = spoken_of(died.message, origins, expression)
     because = f"{single[0]}: each sample has an axis of its own, and the loader adds the batch's"
     return explained(
         run,
         f"{name} refuses how it is used",
-        (*(single[1] if single[0] else spoken_of), frame.site, *made),
+        (*(single[1] if single[0] else named), frame.site, *made),
         Fix(
             "Take the axis of size 1 off where the sample is made: value.squeeze(0) in __getitem__."
             if single[0]
@@ -580,48 +568,6 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
         because=because if single[0] else "",
         at_most="likely" if raised else "suspected",
     )
-
-
-def _spoken_of(message: str, origins: Sequence[Assignment], expression: Expression) -> list[Site]:
-    """Lines that write down a name which the message quotes: a setting, or what a method returns."""
-    words = re.findall(r"[`'\"](\w+)[`'\"]", message)
-    methods = [
-        o.bound.lines[f"end of {word}"]
-        for word in words
-        for o in expression.operands
-        if o.bound is not None and f"end of {word}" in o.bound.lines
-    ]
-    settings = [made.keywords[word] for word in words for made in origins if word in made.keywords]
-    return [*methods[:1], *settings[:1]]
-
-
-def _axis_of_one(run: Run, expression: Expression) -> tuple[str, list[Site]]:
-    """Token ids of batch x 1 x length, and where the data set makes its samples."""
-    died = crash(run)
-    given = [died.batch, *(o.bound for o in expression.operands)]
-    batch = next((b for b in given if b is not None and b.kind == "mapping"), None)
-    if batch is None or "ValueError" not in died.classes:
-        return "", []
-    parts = list(zip(batch.keys, batch.items, strict=False))
-    odd = [
-        f"{key} is {written(item.shape)}"
-        for key, item in parts
-        if len(item.shape) == 3 and item.shape[1] == 1 and item.dtype == "int64"
-    ]
-    loaders = [b for f in died.frames for b in f.values.values() if b.kind == "loader"]
-    lines = [b.lines["__getitem__"] for b in loaders if "__getitem__" in b.lines]
-    return (odd[0] if odd else ""), lines[:1]
-
-
-def _broken_sizes(below: list[CrashFrame]) -> list[str]:
-    """Sizes of a layer that are floats."""
-    made = [f for f in below if f.site.function == "__init__" and f.home.startswith("torch.nn")]
-    return [
-        name
-        for frame in made[:1]
-        for name, bound in frame.values.items()
-        if name in _SIZES and bound.kind == "number" and bound.cls == "float"
-    ]
 
 
 def _kind(bound: Bound | None) -> str:
