@@ -42,7 +42,8 @@ def unwoven(
     known = np.array(sorted(trained), np.int64)
     woven: set[int] = set()
     first: int | None = None
-    for source in sources:
+    filled = [source for source in sources if not versions[source].is_remade]
+    for source in filled:
         picked = np.array(rows[:: 1 + len(rows) // _ROWS], np.int64)
         values, owners = _own_values(versions[source].rows.numbers, picked, rows)
         if len(values) < WOVEN * len(picked):
