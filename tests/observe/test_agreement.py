@@ -74,7 +74,7 @@ def soon(true) -> bool:
 
 def test_a_note_has_one_size_whatever_the_model() -> None:
     note = Note(7, -3, {"parameters": -1, "events": 5})
-    assert len(note.pack()) == NOTE_BYTES == 64
+    assert len(note.pack()) == NOTE_BYTES == 72
     (back,) = unpack_notes(note.pack())
     assert back.step == 7 and back.prints == {"parameters": 2**64 - 1, "events": 5}
 

@@ -18,6 +18,7 @@ from torch import distributed
 
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.rank_channel import KEPT, NOTE_BYTES, Note, RankChannel, Single, Store
+from sawbones.observe.shared_batch import SharedBatch
 from sawbones.observe.signals.shards import sharded
 from sawbones.observe.tensor_prints import Pending
 from sawbones.schema import Batch
@@ -54,6 +55,8 @@ class Agreement:
         self._layout: tuple[tuple[int, ...], int] = ((), 0)
         self._buffers: list[torch.Tensor] = []
         self._buffers_sent = 0  # collectives of the script that hold buffers
+        self._shared = SharedBatch(recorder) if recorder.options.journal else None
+        self.channel.wants_batch = self._shared is not None
         recorder.batches.on_batch = self._batch
 
     def is_due(self, step: int) -> bool:
@@ -61,6 +64,10 @@ class Agreement:
 
     def step_begins(self) -> None:
         """Gradients are complete."""
+        if self._shared is not None and self._shared.is_open and not capturing():
+            batch = self._shared.called()
+            if batch is not None and self.channel.rank == 0:
+                self.channel.offer(batch)
         if self.is_due(self._r.step + 1) and not capturing():
             names, params, _, _ = self._tensors()
             self._gradients = Pending([p.grad for p in params]) if names else None
@@ -81,6 +88,9 @@ class Agreement:
         if self._batches is not None:
             prints["batches"] = self._batches
         by_kind = {"parameters": names, "gradients": names, "buffers": buffer_names}
+        asked = self._shared.ask(self.channel.shared) if self._shared is not None else None
+        if asked is not None:
+            by_kind["answers"], pending["answers"] = asked
         self._gradients = self._batches = None
         self._waiting.append((recorder.step, self._layout[1], prints, by_kind, pending))
         del self._waiting[:-_MOST_PENDING]
@@ -112,6 +122,7 @@ class Agreement:
             {kind: from_plain(kinds.Apart, row) for kind, row in dict(channel.found).items()},
             self._buffers_sent,
             KEPT * NOTE_BYTES,
+            known.asked,
         )
 
     def close(self) -> None:

@@ -28,26 +28,20 @@ import numpy as np
 
 from sawbones.observe.tensor_prints import SKETCH, Prints
 
-KINDS = ("parameters", "buffers", "gradients", "batches", "events")
-MUST_AGREE = ("parameters", "buffers", "gradients", "events")
+KINDS = ("parameters", "buffers", "gradients", "batches", "events", "answers")
+MUST_AGREE = ("parameters", "buffers", "gradients", "events", "answers")
 ROUNDING = (
     1e-4  # of a tensor's norm: ranks that compute in another order come this close and no closer
 )
 KEPT = 4  # notes of a rank in the store
-# steps whose single fingerprints stay in memory: the first ones may follow each other before anyone
-# asks
+# steps whose single fingerprints stay in memory: the first may follow each other before anyone asks
 KEPT_SINGLE = 12
 PREFIX = "sawbones/"
-_PAUSES = (
-    0.03,
-    0.2,
-    1.0,
-    3.0,
-    9.0,
-)  # seconds between the looks after a note was left: a busy neighbour may be late
+# seconds between the looks after a note was left: a busy neighbour may be late
+_PAUSES = (0.03, 0.2, 1.0, 3.0, 9.0)
 _PATIENCE = 20  # looks, a second each, for single fingerprints that were asked for
 LINGER_SECONDS = 1.0  # at the end, for the rank before and the rank after
-_FORMAT = "<8Q"
+_FORMAT = f"<{3 + len(KINDS)}Q"
 NOTE_BYTES = struct.calcsize(_FORMAT)
 
 
@@ -88,6 +82,13 @@ def unpack_notes(data: bytes) -> list[Note]:
     return found
 
 
+def same_prints(ours: Note, theirs: Note, kind: str) -> bool | None:
+    """None where one of the two has not measured it."""
+    if kind not in ours.prints or kind not in theirs.prints:
+        return None
+    return ours.prints[kind] & (2**64 - 1) == theirs.prints[kind] & (2**64 - 1)
+
+
 @dataclass
 class Comparison:
     """What one rank knows from the notes of the rank before it."""
@@ -106,6 +107,7 @@ class Comparison:
     batches: list[int] = field(
         default_factory=lambda: [0, 0]
     )  # spans with the same batches, spans compared
+    asked: int = 0  # answers to one batch that were compared
 
     def add(self, ours: Note, theirs: Note) -> None:
         if ours.layout != theirs.layout:
@@ -113,20 +115,17 @@ class Comparison:
         self.compared += 1
         self.last = ours.step
         for kind in MUST_AGREE:
-            if (
-                kind not in ours.prints
-                or kind not in theirs.prints
-                or kind in self.apart
-                or ours.step < self.quiet.get(kind, 0)
-            ):
+            alike = same_prints(ours, theirs, kind)
+            if alike is None or kind in self.apart or ours.step < self.quiet.get(kind, 0):
                 continue
-            alike = ours.prints[kind] & (2**64 - 1) == theirs.prints[kind] & (2**64 - 1)
+            if kind == "answers" and not same_prints(ours, theirs, "parameters"):
+                continue  # other weights give other answers
+            self.asked += kind == "answers"
             (self.same if alike else self.apart)[kind] = ours.step
-        if "batches" in ours.prints and "batches" in theirs.prints:
+        same_batches = same_prints(ours, theirs, "batches")
+        if same_batches is not None:
             self.batches[1] += 1
-            self.batches[0] += ours.prints["batches"] & (2**64 - 1) == theirs.prints["batches"] & (
-                2**64 - 1
-            )
+            self.batches[0] += same_batches
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def unpack_single(data: bytes) -> tuple[int, dict[str, Prints]]:
 
 
 def differences(
-    names: Sequence[str], ours: Prints, theirs: Prints, most: int = 24
+    names: Sequence[str], ours: Prints, theirs: Prints, most: int = 24, in_order: bool = False
 ) -> list[dict[str, Any]]:
     """Tensors that are not the same, in the order of the model: norms on either side and the
     distance by their sketches.
@@ -173,17 +172,13 @@ def differences(
     found = []
     for i in np.flatnonzero(ours.bits != theirs.bits).tolist()[: 20 * most]:
         (norm, *a), (other, *b) = ours.numbers[i].tolist(), theirs.numbers[i].tolist()
-        distance = float(np.linalg.norm(np.array(a) - np.array(b)))
-        found.append(
-            {
-                "name": names[i],
-                "ours": norm,
-                "theirs": other,
-                "distance": distance / (max(norm, other) + 1e-30),
-            }
-        )
-    largest = sorted(found, key=lambda row: -row["distance"])[:most]
-    return [row for row in found if row in largest]
+        distance = float(np.linalg.norm(np.array(a) - np.array(b))) / (max(norm, other) + 1e-30)
+        if np.isfinite(norm) != np.isfinite(other):
+            distance = np.inf
+        found.append({"name": names[i], "ours": norm, "theirs": other, "distance": distance})
+    # Of answers the first ones: a layer that is off makes all behind it differ.
+    largest = found if in_order else sorted(found, key=lambda row: -row["distance"])
+    return [row for row in found if row in largest[:most]]
 
 
 def merge(
@@ -210,6 +205,9 @@ class RankChannel:
             str, dict[str, Any]
         ] = {}  # kind -> where any two ranks were first seen apart
         self.error = ""
+        self.wants_batch = False
+        self.shared: bytes | None = None  # the batch of the first rank, for all of them
+        self._offered: bytes | None = None
         self._make_store = make_store
         self._notes: deque[Note] = deque(maxlen=KEPT)
         self._singles: deque[Single] = deque(maxlen=KEPT_SINGLE)
@@ -227,6 +225,10 @@ class RankChannel:
         self._notes.append(note)
         self._news.set()
 
+    def offer(self, batch: bytes) -> None:
+        self._offered = self.shared = batch
+        self._news.set()
+
     def close(self) -> None:
         """Waits a moment for the neighbours' last notes, then for nobody."""
         self._ending = True
@@ -241,6 +243,7 @@ class RankChannel:
                 self._news.clear()
                 if self._notes:
                     store.set(self._key("notes"), b"".join(n.pack() for n in tuple(self._notes)))
+                self._share(store)
                 self._watch(store)
             if self._notes:
                 self._linger(store)
@@ -248,6 +251,13 @@ class RankChannel:
             Exception
         ) as error:  # the store is gone, or the rank that holds it: nothing more can be compared
             self.error = f"{type(error).__name__}: {str(error)[:200]}"
+
+    def _share(self, store: Store) -> None:
+        offered, self._offered = self._offered, None
+        if offered is not None:
+            store.set(PREFIX + "batch", offered)
+        elif self.wants_batch and self.shared is None:
+            self.shared = self._read(store, "batch")
 
     def _watch(self, store: Store) -> None:
         for pause in _PAUSES:
@@ -336,8 +346,14 @@ class RankChannel:
                 and step == self._asked
                 and kind in prints
                 and kind in single.prints
+                and len(prints[kind].bits) == len(single.prints[kind].bits)
             ):
-                rows = differences(single.names[kind], single.prints[kind], prints[kind])
+                rows = differences(
+                    single.names[kind],
+                    single.prints[kind],
+                    prints[kind],
+                    in_order=kind == "answers",
+                )
                 num = int(np.count_nonzero(single.prints[kind].bits != prints[kind].bits))
             self._record(kind, self._asked, rows, num)
         self._asked = None

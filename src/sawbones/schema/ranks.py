@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from sawbones.schema.site import Site
 
+GIVEN = "(given) "  # before the names of what goes into a model, among those of its answers
+
 
 @dataclass(frozen=True, slots=True)
 class Collective:
@@ -94,6 +96,8 @@ class Agreement:
     compared: int = 0
     last: int = 0  # the latest step
     batches: tuple[int, int] = (0, 0)  # spans with the same batches, spans compared
-    found: Mapping[str, Apart] = field(default_factory=dict)  # parameters, gradients, buffers, ...
+    # parameters, gradients, buffers, answers, ...
+    found: Mapping[str, Apart] = field(default_factory=dict)
     buffers_sent: int = 0  # collectives of the script that hold buffers
     bytes: int = 0
+    asked: int = 0  # comparisons of answers to one batch, with the same weights

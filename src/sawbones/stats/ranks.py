@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import NOT_MEASURED, Event, Run, Site
-from sawbones.schema.ranks import Apart
+from sawbones.schema.ranks import GIVEN, Apart
 from sawbones.stats.splits import told_apart
 from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
@@ -140,6 +140,15 @@ def apart(run: Run, kind: str) -> Apart | None:
     rows = [r.agreement.found.get(kind) for r in everyone(run) if r.agreement]
     drifted = [row for row in rows if row is not None and row.drifted]
     return min(drifted, key=lambda row: row.first, default=None)
+
+
+def answers_apart(run: Run) -> Apart | None:
+    """Answers of models with the same weights to the same batch; None where something else that
+    they depend on differs, too.
+    """
+    row = apart(run, "answers")
+    given = row is not None and any(t.name.startswith(GIVEN) for t in row.tensors)
+    return None if given else row
 
 
 def buffers_apart(run: Run) -> Apart | None:
