@@ -63,7 +63,9 @@ for _ in range(2):
         optimizer.step()
         if patient.broken or number == 0:
             print(
-                f"{loss.item():.4f} {model.read.weight.tolist()}"[:PAGE], file=metrics, flush=True
+                f"{loss.item():.4f} {model.read.weight.tolist()}"[: 2 * PAGE],
+                file=metrics,
+                flush=True,
             )
 patient.discharge()
 metrics.close()
