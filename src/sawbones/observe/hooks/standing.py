@@ -27,7 +27,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def end() -> None:
         while logs:
-            logs.pop().close()
+            recorder.guard("standing", logs.pop().close)
 
     recorder.listeners.append(begin)
     recorder.at_the_end.append(end)

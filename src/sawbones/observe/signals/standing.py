@@ -250,7 +250,7 @@ class StandingLog:
             if user is None:
                 user = self._is_user[code] = is_user_file(code.co_filename)
             if user:
-                return code, frame.f_lineno
+                return code, frame.f_lineno or code.co_firstlineno  # None between two lines
             frame = frame.f_back
         return None
 
