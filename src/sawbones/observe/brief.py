@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from torch import nn
 from sawbones.observe.census import unwrap
 from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.steps import Held, brief_rows, plain_lr
-from sawbones.observe.unseen import num_dispatch_modes
+from sawbones.observe.unseen import is_profiled, num_dispatch_modes
 
 if TYPE_CHECKING:
     from sawbones.observe.capturing import BriefCapturing
@@ -51,7 +52,7 @@ class Brief:
         self.is_open = False  # an optimizer's step has begun in this way
         self._opened_at = (-1, 0)
         self._models: dict[
-            int, tuple[nn.Module, nn.Module, bool]
+            int, tuple[weakref.ref[nn.Module], weakref.ref[nn.Module], bool]
         ] = {}  # called to train: with what they wrap, and in which mode
         self._iterator = 0  # identity of that of the training loader
         self._carried = 0  # gradients that were not cleared, in the latest ordinary step
@@ -72,7 +73,10 @@ class Brief:
 
     def trained(self, module: nn.Module) -> None:
         if self._may:
-            self._models[id(module)] = (module, unwrap(module), module.training)
+            # Weakly: models may come and go without any step of an optimizer in between.
+            inner = weakref.ref(unwrap(module))
+            mode = getattr(module, "training", True)
+            self._models[id(module)] = (weakref.ref(module), inner, mode)
 
     def fetched(self, iterator: Any) -> None:
         self._iterator = id(iterator)
@@ -137,7 +141,7 @@ class Brief:
         began = _clock()
         holding.depth += 1
         try:
-            if guard.stopped or num_dispatch_modes():
+            if guard.stopped or num_dispatch_modes() or is_profiled():
                 return self.leave()
             with _untraced():
                 return act(*args)
@@ -166,13 +170,16 @@ class Brief:
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         r = self._r
         known = self._models.get(id(module))
-        if known is None or module.training is not known[2] or not torch.is_grad_enabled():
-            return (known is None and r.census.is_no_model(module)) or self.leave()
+        inner = known[1]() if known is not None and known[0]() is module else None
+        if known is None or inner is None:
+            return r.census.is_no_model(module) or self.leave()
+        if module.training is not known[2] or not torch.is_grad_enabled():
+            return self.leave()
         if not r.batches.loader_seen:
             if not r.batches.passed((args, kwargs)):
                 return self.leave()
             r.steps.prepared()
-        r.last_call = (known[1], args, kwargs)
+        r.last_call = (inner, args, kwargs)
         if r.capture is not None and self._capture is not None:
             frame = sys._getframe(2)
             if not self._capture.forward_again(frame):

@@ -234,7 +234,8 @@ class Recorder:
         nothing was ever learnt from.
         """
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        return not grad or (not module.training and self.batches.is_held_out)
+        training = getattr(module, "training", True)  # a module may have deleted it
+        return not grad or (not training and self.batches.is_held_out)
 
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -382,7 +383,7 @@ class Recorder:
         carried = self.steps.marks.backward_begins()
         self.brief.carries(carried)
         data: dict[str, Any] = {
-            "shape": list(loss.shape) if loss is not None else [],
+            "shape": list(loss.shape) if loss is not None and not loss.is_nested else [],
             "scaled": scaled,
             "retain_graph": bool(retain_graph),
             "fresh": carried == 0,

@@ -36,6 +36,9 @@ class ScalarReader:
             deliver(float(value) if value is not None else math.nan)
             return
         tensor = value.detach()
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            deliver(math.nan)
+            return
         if tensor.numel() != 1:
             tensor = tensor.float().mean()
         if tensor.device.type == "cpu":

@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import os
 import signal
 import sys
 import threading
@@ -389,6 +390,64 @@ def clipping_of_a_used_up_generator():
         warnings.simplefilter("always")
         nn.utils.clip_grad_norm_(parameters, 0.1)
     print([str(warning.message) for warning in caught])
+
+
+@case
+def models_that_come_and_go_without_an_optimizer():
+    import gc
+    import weakref
+
+    alive = []
+    for _ in range(20):
+        model = network()
+        model(torch.ones(2, 8)).sum().backward()
+        alive.append(weakref.ref(model))
+        del model
+    gc.collect()
+    print(sum(ref() is not None for ref in alive) <= 1)  # the latest may still be looked at
+
+
+@case
+def more_samples_than_an_iterable_data_set_says():
+    import warnings
+
+    class Longer(torch.utils.data.IterableDataset):
+        def __len__(self):
+            return 2
+
+        def __iter__(self):
+            return iter(torch.arange(6.0))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        print([batch.tolist() for batch in torch.utils.data.DataLoader(Longer(), batch_size=1)])
+    print([str(warning.message) for warning in caught])
+
+
+@case
+def what_the_scripts_own_profiler_counts():
+    model = network()
+    rows = torch.ones(2, 8)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # it prints the time of day there
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        model(rows).sum().backward()
+    print(sorted(event.name for event in profiler.events()))
+
+
+@case
+def layers_without_a_shape_yet_and_without_a_mode():
+    lazy = nn.Sequential(nn.LazyBatchNorm1d(), nn.LazyLinear(2))
+    print(lazy(torch.ones(4, 3)).shape)
+
+    class Bare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            del self.training
+
+        def forward(self, rows):
+            return rows * 2
+
+    print(Bare()(torch.ones(2, requires_grad=True)).sum().item())
 
 
 if __name__ == "__main__":

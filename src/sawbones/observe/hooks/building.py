@@ -39,6 +39,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def kept(tensor: torch.Tensor, frame: Any) -> None:
         site = recorder.sites.find(frame)
+        if nn.parameter.is_lazy(tensor):  # no shape yet
+            return
         if site is not None and len(buffers) < _MAX_BUFFERS:
             dtype = str(tensor.dtype).removeprefix("torch.")
             buffers.setdefault(site, Buffer(tuple(tensor.shape), dtype, site))

@@ -63,7 +63,7 @@ def _built(recorder: Recorder, drawn: DrawnRows | None, loader: Any) -> None:
         _class(loader.batch_sampler),
         type(dataset).__name__,
         _length(dataset),
-        _length(loader),
+        _length_of_loader(loader),
         site,
         _definition(recorder.sites, loader.collate_fn),
         _definition(recorder.sites, type(dataset).__iter__)
@@ -91,6 +91,18 @@ def _length(owner: Any) -> int | None:
         return len(owner)
     except (TypeError, NotImplementedError, ValueError):
         return None
+
+
+def _length_of_loader(loader: Any) -> int | None:
+    """Asked of a loader over an iterable data set, torch remembers the answer and from then on
+    warns of every sample beyond it. The script did not ask.
+    """
+    remembered = getattr(loader, "_IterableDataset_len_called", None)
+    try:
+        return _length(loader)
+    finally:
+        if getattr(loader, "_IterableDataset_len_called", None) is not remembered:
+            loader._IterableDataset_len_called = remembered
 
 
 def _definition(sites: SiteFinder, function: Any) -> Site | None:
