@@ -48,7 +48,7 @@ optimizer = AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
 patient.watch(model.module)
 
 spectrum = torch.zeros(ROWS)
-for epoch in range(3):
+for epoch in range(5):
     sampler.set_epoch(epoch)
     for number, (series_BTF, classes_B) in enumerate(loader):
         loss = functional.cross_entropy(model(series_BTF), classes_B)
