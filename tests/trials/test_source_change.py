@@ -187,3 +187,11 @@ def test_limits_taken_from_all_rows_are_proven_and_from_the_training_part_cleare
         finding = findings["evaluation.leak-preprocessing"]
         assert finding.status == "proven"
         assert "low, high" in finding.where[0].code
+
+
+def test_rows_that_change_places_with_the_labels_are_a_split_that_moved() -> None:
+    """A stratified split draws others when labels are exchanged."""
+    before = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 6, 7, 8], [3, 4], "eval"))
+    after = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 8, 7, 9], [5, 4], "eval"))
+    told = judge_labels(before, after)
+    assert (told["outcome"], "split" in told["why"]) == ("refused", True)

@@ -234,8 +234,7 @@ class Recorder:
         nothing was ever learnt from.
         """
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        training = getattr(module, "training", True)  # a module may have deleted it
-        return not grad or (not training and self.batches.is_held_out)
+        return not grad or (not getattr(module, "training", True) and self.batches.is_held_out)
 
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]

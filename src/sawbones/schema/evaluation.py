@@ -103,6 +103,7 @@ class ModelInput:
     feature_mean: tuple[float, ...] = ()
     feature_std: tuple[float, ...] = ()
     within: float | None = None  # spread of one sample, median
+    model: str = ""  # its class
 
 
 @dataclass(frozen=True, slots=True)

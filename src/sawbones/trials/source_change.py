@@ -205,11 +205,13 @@ def judge_labels(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
         if x != y
     }
     told = {"columns": sorted(changed), "width": width, "changed": len(plan["rows"])}
-    rows = sum(len(a["rows"]) for a, _ in pairs)
-    moved = sum(x != y for a, b in pairs for x, y in zip(a["rows"], b["rows"], strict=True))
-    told |= {"moved": moved, "compared": rows}
+    rows = [row for a, b in pairs for row in zip(a["rows"], b["rows"], strict=True)]
+    known, moved = {before for before, _ in rows}, [b for a, b in rows if a != b]
+    told |= {"moved": len(moved), "compared": len(rows)}
     if not changed:
         return {"outcome": "kept", **told}
+    if any(after in known for after in moved):
+        return {"outcome": "refused", "why": SPLIT_MOVED}  # rows as they were, at other places
     if len(changed) == width:
         why = "all inputs changed with the labels: the split follows them, or they make the inputs"
         return {"outcome": "refused", "why": why}

@@ -110,6 +110,11 @@ SILENT_UNITS = Limit(
     "share of the units of a layer",
     "a few are silent on any batch; more than half is no accident of one batch",
 )
+ROWS_TO_BE_SILENT_OVER = Limit(
+    16,
+    "rows that a unit was seen on",
+    "one that fires for a row in five is silent on sixteen by chance in 3 % of all cases",
+)
 SATURATED_VALUES = Limit(
     0.8, "share of the values", "inputs of spread 1 saturate a tanh at fewer than 1 %"
 )

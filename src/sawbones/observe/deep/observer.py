@@ -406,8 +406,7 @@ class DeepObserver:
             return
         forward = self._fields.get("first_nonfinite")
         if root.requires_grad and (forward is None or bool(torch.isfinite(root.detach()).all())):
-            # An infinity that did not reach the loss was left out of it again: what a gradient
-            # stumbles over counts for more.
+            # An infinity that did not reach the loss was left out of it: the gradient counts more.
             backward = self._contained(
                 "backward", lambda: nonfinite.in_backward(graph, root, paths), None
             )

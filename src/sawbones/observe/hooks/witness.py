@@ -210,6 +210,7 @@ def _make_call(witness: _Witness, original: Any) -> Any:
             recorder.step,
             (args, kwargs),
             recorder.batches.latest,
+            type(self).__name__,
         )
         witness.guarded("streams", witness.streams.called, phase, recorder.step)
         if torch.is_grad_enabled():

@@ -87,9 +87,9 @@ class EvaluationLog:
 
     # the model
 
-    def called(self, phase: str, step: int, given: Any, batch: Any) -> None:
-        """A top-level call of a model begins."""
-        self._note_inputs(phase, step, given)
+    def called(self, phase: str, step: int, given: Any, batch: Any, model: str = "") -> None:
+        """A top-level call of a model of this class begins."""
+        self._note_inputs(phase, step, given, model)
         self._tags.clear()
         self._touched = []
         inputs = {id(t) for _, t in tensors_in(given)}
@@ -139,7 +139,7 @@ class EvaluationLog:
         ):
             counts[str(value)] = counts.get(str(value), 0) + count
 
-    def _note_inputs(self, phase: str, step: int, given: Any) -> None:
+    def _note_inputs(self, phase: str, step: int, given: Any, model: str) -> None:
         number = self._num_inputs[phase] = self._num_inputs[phase] + 1
         if (number > 24 and number % 25) or len(self.record["inputs"]) >= _MAX_INPUT_ROWS:
             return
@@ -158,6 +158,7 @@ class EvaluationLog:
                 "phase": phase,
                 "step": step,
                 "path": path,
+                "model": model,
                 "shape": list(plain.shape),
                 "site": site,
                 **value_range(plain),

@@ -239,8 +239,10 @@ def _repeated(run: Run) -> Finding | None:
     total = sum(prints.values())
     if total < MIN_SAMPLES or len(first) < MIN_BATCHES:
         return None
-    (_, times), *_ = prints.most_common(1)
+    (one, times), *_ = prints.most_common(1)
     others = total - times
+    if len({b.fingerprints.index(one) for b in first if one in b.fingerprints}) == 1:
+        return None  # always at one place of the batch: batches lie with time first
     if (
         others < MIN_OTHERS
         or not limits.REPEATED_SAMPLE.reached_by(times / total)

@@ -19,9 +19,12 @@ NAME = "evaluation_batch_size"
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    loaders = finding.params.get("loaders")
+    if not loaders:
+        return Verdict(NAME, "open", "no loader of the evaluation was seen")
     plain = bench.rerun()
     said = bench.log_tail
-    single = bench.rerun([Remedy(NAME, {"loaders": list(finding.params["loaders"])})])
+    single = bench.rerun([Remedy(NAME, {"loaders": list(loaders)})])
     said_single = bench.log_tail
     steps = min(plain.num_steps, single.num_steps)
     if not np.array_equal(plain.losses[:steps], single.losses[:steps], equal_nan=True):

@@ -130,11 +130,12 @@ def _rehearses(row: ModelInput) -> bool:
     return row.step == 0 and bool(row.shape) and row.shape[0] <= 2
 
 
-def _grouped(rows: Iterable[ModelInput]) -> dict[tuple[str, int], list[ModelInput]]:
-    found: dict[tuple[str, int], list[ModelInput]] = {}
+def _grouped(rows: Iterable[ModelInput]) -> dict[tuple[str, str, int], list[ModelInput]]:
+    """A part of the model that is called by itself, as in sampling, is given other things."""
+    found: dict[tuple[str, str, int], list[ModelInput]] = {}
     for row in rows:
         if row.mean is not None and not row.nonfinite:
-            found.setdefault((row.path, len(row.shape)), []).append(row)
+            found.setdefault((row.model, row.path, len(row.shape)), []).append(row)
     return found
 
 

@@ -36,6 +36,7 @@ Lu et al. 2019, "Dying ReLU and initialization"; Glorot and Bengio 2010 on satur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, finding
@@ -117,7 +118,9 @@ def _reading(first: Activation, last: Activation | None, steps: tuple[int, int])
         zero = f"{100 * first.zero_share:.1f} % of the values"
         looked.append((zero, "are zero", first.zero_share, last.zero_share, limits.ZERO_VALUES))
         dead = f"{100 * first.dead_units:.0f} % of the units"
-        looked.append((dead, "never fire", first.dead_units, last.dead_units, limits.SILENT_UNITS))
+        if limits.ROWS_TO_BE_SILENT_OVER.reached_by(min(_rows(first), _rows(last))):
+            row = (dead, "never fire", first.dead_units, last.dead_units, limits.SILENT_UNITS)
+            looked.append(row)
     elif first.cls.lower() in _SATURATING:
         before, after = first.saturated_share, last.saturated_share
         bound = f"{100 * before:.0f} % of the values"
@@ -130,6 +133,12 @@ def _reading(first: Activation, last: Activation | None, steps: tuple[int, int])
             )
             return compared(text, before, limit, signal="activations", steps=steps)
     return None
+
+
+def _rows(activation: Activation) -> int:
+    """How often each unit was seen: places of the last dimension, or of channels."""
+    batch, *rest = activation.shape or (0,)
+    return batch * math.prod(rest[1:] if len(rest) > 2 else rest[:-1])
 
 
 def _makes_output(deep: DeepStep, place: int) -> bool:
