@@ -54,7 +54,7 @@ from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("evaluation", "loaders", "sources")
+USES = ("evaluation", "loaders", "sources", "populations")
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
 MIN_SAMPLES = 8  # evaluated: fewer may be examples to look at
@@ -66,11 +66,20 @@ def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
     if not run.evaluation.streams and not any(part.sources() for part in parts):
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
-    found = [f for part in parts for f in _of(run, part)]
+    found = [f for part in parts for f in _of(run, part)] if not _meets_new_rows(run) else []
     if found and len(found) == len(parts):
         yield found[0]
     else:
         yield from list(_left_out(run)) or _one_stretch(run)
+
+
+def _meets_new_rows(run: Run) -> bool:
+    """An evaluation of rows that no loader gave and that were hardly trained on."""
+    passes = (run.facts.get("populations") or {}).get("passes") or ()
+    return any(
+        p["rows"] >= MIN_SAMPLES and limits.KNOWN_IN_BATCH.undercut_by(p.get("known", 1))
+        for p in passes
+    )
 
 
 def _left_out(run: Run) -> Iterator[Finding]:
