@@ -195,3 +195,35 @@ def test_rows_that_change_places_with_the_labels_are_a_split_that_moved() -> Non
     after = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 8, 7, 9], [5, 4], "eval"))
     told = judge_labels(before, after)
     assert (told["outcome"], "split" in told["why"]) == ("refused", True)
+
+
+MADE_FROM_LABELS = """
+import numpy as np, pandas as pd, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+rng = np.random.default_rng(0)
+people = pd.DataFrame({"site": rng.choice(3, 300), "kind": rng.choice(2, 300)})
+beats = np.stack([np.sin(np.arange(24) / (3 + k)) + rng.normal(0, 0.8, 24) for k in people.kind])
+train = people.sample(frac=0.7, random_state=0)
+test = people.drop(train.index)
+x, y = torch.tensor(beats, dtype=torch.float32), torch.tensor(people.kind.to_numpy())
+rows, held = torch.tensor(train.index.tolist()), torch.tensor(test.index.tolist())
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, 2))
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(3):
+    for xb, yb in DataLoader(TensorDataset(x[rows], y[rows]), batch_size=32, shuffle=True):
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(xb), yb).backward()
+        opt.step()
+    with torch.no_grad():
+        print((net(x[held]).argmax(1) == y[held]).float().mean().item())
+"""
+
+
+def test_data_that_a_script_makes_up_from_a_table_of_labels_are_no_leak(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(MADE_FROM_LABELS, encoding="utf-8")
+    fault = "evaluation.leak-target"
+    report = diagnose_script("train.py", working_folder=tmp_path, seconds=150, only=fault).report
+    assert [f.status for f in report.findings if f.fault == fault] == []

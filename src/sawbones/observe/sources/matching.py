@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LEAST_TRAINED, LEAST_EVALUATED = 30, 10
 MAX_GIVEN = 256  # inputs of the model that a column is compared with
+COLUMNS_ASKED = 16  # of one container, for one that the model is given
 MAX_COLUMNS = 64  # of one container that are looked at for groups and moments
 
 Seen = Mapping[str, Mapping[int, float | None]]
@@ -92,6 +93,8 @@ class Matching:
             if self._versions[v].count != count and changed & set(self._base[v].tolist())
         ]
         of_row = {str(h): i for h, i in rows_of.items() if h in self._seen["train"]}
+        table = self._table_moment(space, count, labels, moment)
+        moment["together"] &= self._holds_inputs(self._known, moment)
         return {
             "count": count,
             "trained": len(trained),
@@ -100,7 +103,7 @@ class Matching:
             "early": [int(h) for h, i in of_row.items() if 0 <= i < rows[0]],
             "evaluated_names": sorted(set(touched)),
             **moment,
-            "table": self._table_moment(space, count, labels, moment),
+            "table": table if table and self._holds_inputs(self._known, table) else None,
         }
 
     def strangers(self) -> list[dict[str, Any]]:
@@ -151,6 +154,27 @@ class Matching:
                 right = [k for k in kept if places.get(int(base[k])) == int(version.rows.hashes[k])]
                 inputs[base[right]] = version.rows.numbers[right]
         return inputs
+
+    def _holds_inputs(self, known: Known, place: Mapping[str, Any]) -> bool:
+        """Whether what the model is given is there already, and not made from it later on: a table
+        of labels and who they belong to is the beginning of made-up data.
+        """
+        inputs = self._inputs(known)
+        given = [inputs[:, i] for i in range(min(inputs.shape[1], MAX_GIVEN))]
+        marked, met = set(known.labels), set(known.rows_of)
+        for v, version in self._wholes(known.space, known.count):
+            if version.name not in place["names"] or version.file != place["file"]:
+                continue
+            if version.line > place["line"] and version.code.co_name == place["function"]:
+                continue
+            if met & set(version.rows.hashes[:MAX_GIVEN].tolist()):
+                return True
+            columns = range(min(version.rows.numbers.shape[1], COLUMNS_ASKED))
+            if any(
+                is_given(version.rows.numbers[:, c], given) for c in columns if (v, c) not in marked
+            ):
+                return True
+        return False
 
     def filled(self) -> dict[str, Any] | None:
         """Columns that the model is given and that are filled in for one class alone."""
