@@ -8,7 +8,7 @@ import pytest
 
 from sawbones.diagnosis import diagnose_script
 
-SCRIPT = '''
+SCRIPT = """
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, Subset
@@ -31,11 +31,11 @@ for epoch in range(4):
         hits = sum((net(xb).argmax(1) == yb).sum().item() for xb, yb in probe)
         print("train", hits / 100)
 EVALUATED
-'''
-TENSOR = '''
+"""
+TENSOR = """
 with torch.no_grad():
     print("test", (net(x[400:]).argmax(1) == y[400:]).float().mean().item())
-'''
+"""
 
 
 @pytest.mark.parametrize(("evaluated", "found"), [(TENSOR, False), ("", True)])
