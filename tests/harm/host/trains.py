@@ -402,9 +402,16 @@ def models_that_come_and_go_without_an_optimizer():
         model = network()
         model(torch.ones(2, 8)).sum().backward()
         alive.append(weakref.ref(model))
-        del model
+    del model
     gc.collect()
     print(sum(ref() is not None for ref in alive) <= 1)  # the latest may still be looked at
+    wide = 300 * 400
+    for _ in range(40):
+        model = nn.Linear(300, 400)
+        model(torch.ones(2, 300)).sum().backward()
+    gc.collect()
+    objects = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    print(sum(o.numel() == wide for o in objects) <= 10)  # weights, gradients, copies of them
 
 
 @case

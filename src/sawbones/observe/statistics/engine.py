@@ -85,7 +85,6 @@ class Measurement:
     """
 
     step: int
-    plan: _Plan
     num_tensors: int
     without_gradient: list[int]
     layout: int | None  # of the parameters as they were then: they may be others when it arrives
@@ -147,6 +146,7 @@ class StatisticsEngine:
         self._plans: dict[tuple[int, ...], _Plan] = {}
         self._latest: tuple[int, _Plan] | None = None
         self._open: Measurement | None = None
+        self._lanes: Sequence[_Lane] = ()  # of the open record; one that is closed holds no copies
         self._later: Sequence[torch.Tensor] | None = (
             None  # parameters of the open record, still to be measured
         )
@@ -167,6 +167,8 @@ class StatisticsEngine:
         `unscaled_from`: the loss scale they carried before they were unscaled. Either of these two
         says that the backward pass ran in float16, so subnormal is judged as
         float16 saw it. `layout`: a number that stands for this very list of parameters."""
+        if self._open is not None and self._open.step == step and self._later is None:
+            self._open = None  # another backward pass of this step: the last one is what counts
         self._close()
         with unobserved():
             if (
@@ -180,7 +182,8 @@ class StatisticsEngine:
             due = plan.steps < self._full_first or step % self._full_every == 0
             plan.steps += 1
             without = [i for i, grad in enumerate(grads) if grad is None]
-            self._open = Measurement(step, plan, len(params), without, layout, *_keep(scale))
+            self._open = Measurement(step, len(params), without, layout, *_keep(scale))
+            self._lanes = plan.lanes
             half_tiny = _half_tiny(scale, unscaled_from)
             for lane in plan.lanes:
                 where = lane.positions
@@ -221,7 +224,7 @@ class StatisticsEngine:
         """
         if self._open is None:
             return []
-        rows = [lane.host_norms() for lane in self._open.plan.lanes]
+        rows = [lane.host_norms() for lane in self._lanes]
         return [row for row in rows if row is not None]
 
     def after_step(self, step: int, params: Sequence[torch.Tensor]) -> None:
@@ -231,10 +234,10 @@ class StatisticsEngine:
         pending = self._open
         if pending is None or pending.step != step or len(params) != pending.num_tensors:
             return
-        if any(lane.waits for lane in pending.plan.lanes):
+        if any(lane.waits for lane in self._lanes):
             self._later = params
         else:
-            self._finish(pending, params, aside=False)
+            self._finish(params, aside=False)
             self._close()
 
     def overlap(self) -> None:
@@ -246,11 +249,11 @@ class StatisticsEngine:
         if params is None or pending is None or torch.cuda.is_current_stream_capturing():
             return
         self._later = None
-        self._finish(pending, params, aside=True)
+        self._finish(params, aside=True)
         self._close()
 
-    def _finish(self, pending: Measurement, params: Sequence[torch.Tensor], aside: bool) -> None:
-        for lane in pending.plan.lanes:
+    def _finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
+        for lane in self._lanes:
             whole = len(lane.positions) == len(params)
             lane.finish(params if whole else [params[i] for i in lane.positions], aside)
 
@@ -279,9 +282,10 @@ class StatisticsEngine:
         params, self._later = self._later, None
         if pending is not None:
             if params is not None:
-                self._finish(pending, params, aside=False)
-            pending.readings.extend(lane.collect() for lane in pending.plan.lanes)
+                self._finish(params, aside=False)
+            pending.readings.extend(lane.collect() for lane in self._lanes)
             self._under_way.append(pending)
+        self._lanes = ()
 
     def _plan(self, params: Sequence[torch.Tensor]) -> _Plan:
         key = tuple(map(id, params))

@@ -199,6 +199,7 @@ class ForeachLane:
         return row[1].numpy() if row is not None else None
 
     def collect(self) -> Reading:
+        self._old, self._tiny = [], None  # no step came: the copies would outlive their model
         if self._values is not None:
             values, everyone = self._values, self._everyone
             return Reading(
