@@ -42,11 +42,11 @@ def _refused(run: Run, kind: str) -> str:
 
 def _question(run: Run) -> str:
     """One column carries the answer, and nothing says whether it may."""
-    column = (run.facts.get("populations") or {}).get("column")
+    column = run.populations.column
     if column is None:
         return ""
     return (
-        f". Input column {column['column']} alone carries the answer (accuracy "
-        f"{column['score']:.2f}, {column['scrambled']:.2f} with it scrambled): is it known before "
+        f". Input column {column.column} alone carries the answer (accuracy "
+        f"{column.score:.2f}, {column.scrambled:.2f} with it scrambled): is it known before "
         "the event?"
     )

@@ -33,6 +33,8 @@ from sawbones.schema.one_off import (
     Syncs,
     TwinRun,
 )
+from sawbones.schema.populations import Populations
+from sawbones.schema.profile import Profile
 from sawbones.schema.ranks import Agreement, Collective, LocalGradients, Position, Write
 from sawbones.schema.samples import Samples
 from sawbones.schema.site import Site
@@ -77,6 +79,7 @@ class Observed:
     syncs: Syncs | None = None
     standing: Standing | None = None  # where the training thread stood, look by look
     graphs: Graphs | None = None
+    profile: Profile | None = None
     twin_run: TwinRun | None = None
     # random streams of these libraries that the script drew from
     streams_used: Mapping[str, bool] = field(default_factory=dict)
@@ -94,6 +97,7 @@ class Observed:
     updates: tuple[Updates, ...] = ()
     nonfinite: FirstNonfinite | None = None
     evaluation: Evaluation = field(default_factory=Evaluation)
+    populations: Populations = field(default_factory=Populations)
     # the data
     made_tensors: tuple[MadeTensors, ...] = ()
     samples: Samples | None = None

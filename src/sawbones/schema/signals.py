@@ -200,8 +200,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "populations": (
         "no evaluation after training was seen with its rows and answers",
-        lambda r: bool((r.facts.get("populations") or {}).get("passes")),
-        _without_fact("populations"),
+        lambda r: bool(r.populations.passes),
+        _without("populations"),
     ),
     "loose_gradients": (
         "which parameters outside of optimizers get gradients was not recorded",

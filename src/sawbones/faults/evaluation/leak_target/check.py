@@ -59,6 +59,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
+from sawbones.schema.populations import CarryingColumn
 from sawbones.stats.loss_calls import as_site
 from sawbones.trace.locate import locate
 
@@ -74,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
     changes = run.facts.get("source_change") or {}
     trial = changes.get("labels") or {}
     filled = changes.get("filled")
-    column = (run.facts.get("populations") or {}).get("column")
+    column = run.populations.column
     if trial.get("outcome") == "moved":
         yield _moved(trial)
     elif filled:
@@ -111,38 +112,36 @@ def _filled_in(filled: Mapping[str, Any], trial: Mapping[str, Any]) -> Finding:
     )
 
 
-def _carried(column: Mapping[str, Any]) -> Iterator[Finding]:
+def _carried(column: CarryingColumn) -> Iterator[Finding]:
     """One column that carries the answer, where something points at how it came about."""
     scores = (
-        f"accuracy {column['score']:.2f}; {column['scrambled']:.2f} with input column "
-        f"{column['column']} scrambled, {column['alone']:.2f} with all {column['width'] - 1} others "
-        f"scrambled, {column['constant']:.2f} for the commonest class ({column['rows']} rows)"
+        f"accuracy {column.score:.2f}; {column.scrambled:.2f} with input column "
+        f"{column.column} scrambled, {column.alone:.2f} with all {column.width - 1} others "
+        f"scrambled, {column.constant:.2f} for the commonest class ({column.rows} rows)"
     )
-    said = context(
-        scores, signal="populations", value=column["score"], expected=column["scrambled"]
-    )
-    where = locate(*map(as_site, column["sites"]))
+    said = context(scores, signal="populations", value=column.score, expected=column.scrambled)
+    where = locate(*column.sites)
     fix = Fix("Is this column known before the event? If not, leave it out.")
-    title = f"Input column {column['column']} alone carries the answer"
-    if limits.FILLED_IN.reached_by(column["filled"]):
-        text = f"one value of it is that of one class alone, in {column['filled']:.1%} of the rows"
-        reading = compared(text, column["filled"], limits.FILLED_IN, signal="populations")
+    title = f"Input column {column.column} alone carries the answer"
+    if limits.FILLED_IN.reached_by(column.filled):
+        text = f"one value of it is that of one class alone, in {column.filled:.1%} of the rows"
+        reading = compared(text, column.filled, limits.FILLED_IN, signal="populations")
         yield finding(title, where, (reading, said), fix)
-    elif column["is_id"]:
+    elif column.is_id:
         text = (
-            f"all {column['rows']} rows have a number of their own in it, on one even grid: an id "
+            f"all {column.rows} rows have a number of their own in it, on one even grid: an id "
             "or a row number"
         )
-        reading = compared(text, column["score"], limits.ABOVE_CHANCE, signal="populations")
+        reading = compared(text, column.score, limits.ABOVE_CHANCE, signal="populations")
         yield finding(title, where, (reading, said), fix)
-    elif limits.EMPTY_BETWEEN.undercut_by(column["between"]):
-        text = f"between the classes lie {column['between']:.2f} times the rows of an even spread"
+    elif limits.EMPTY_BETWEEN.undercut_by(column.between):
+        text = f"between the classes lie {column.between:.2f} times the rows of an even spread"
         reading = compared(
-            text, column["between"], limits.EMPTY_BETWEEN, below=True, signal="populations"
+            text, column.between, limits.EMPTY_BETWEEN, below=True, signal="populations"
         )
         yield finding(title, where, (reading, said), fix, at_most="suspected")
-    elif column["exceptions"] == 0 and column["rows"] >= MIN_DECIDED:
-        text = f"a single cut of it decides all {column['rows']} rows: there is not one exception"
+    elif column.exceptions == 0 and column.rows >= MIN_DECIDED:
+        text = f"a single cut of it decides all {column.rows} rows: there is not one exception"
         reading = context(text, signal="populations", value=0, expected=None)
         yield finding(title, where, (reading, said), fix, at_most="suspected")
 

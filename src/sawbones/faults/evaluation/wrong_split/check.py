@@ -75,10 +75,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _meets_new_rows(run: Run) -> bool:
     """An evaluation of rows that no loader gave and that were hardly trained on."""
-    passes = (run.facts.get("populations") or {}).get("passes") or ()
     return any(
-        p["rows"] >= MIN_SAMPLES and limits.KNOWN_IN_BATCH.undercut_by(p.get("known", 1))
-        for p in passes
+        p.rows >= MIN_SAMPLES and limits.KNOWN_IN_BATCH.undercut_by(p.known)
+        for p in run.populations.passes
     )
 
 
