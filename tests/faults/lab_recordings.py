@@ -22,6 +22,7 @@ from sawbones.lab.ward import Bed
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Run
 from sawbones.store import read_run
+from sawbones.store.codec import to_plain
 from sawbones.trials.bench import Bench, Patient
 from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
@@ -82,7 +83,7 @@ class Recordings:
             ) as bench:
                 run = bench.execute(diagnosing(max_steps=bed.steps), run_folder=made / "run")
                 if "source_change" in _signals(bed.fault):
-                    told = json.dumps(change_at_source(bench, run))
+                    told = json.dumps(to_plain(change_at_source(bench, run)))
                     (made / "source_change.json").write_text(told, encoding="utf-8")
                 if "twin_run" in _signals(bed.fault):
                     plain = Options(

@@ -17,7 +17,7 @@ from sawbones.store import RunWriter, read_run
 from sawbones.store.codec import decode_fields, to_plain
 from sawbones.store.errors import RunNotReadable
 
-NOT_TYPED = 2  # names that are still read from run.facts, untyped; the number may only fall
+NOT_TYPED = 1  # names that are still read from run.facts, untyped; the number may only fall
 READ = re.compile(r"""(?<!recorder)(?<!self)(?<!_r)(?<!\.r)\.facts(?:\.get\(|\[)"(\w+)\"""")
 SOURCES = [
     path

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sawbones.diagnosis import diagnose_script
+from sawbones.schema import Site
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.sources import FollowedCall, Future, HeldValue, Place, Sources
 from sawbones.trials.source_change import (
     _if_repeatable,
     first_moved,
@@ -17,25 +20,16 @@ from sawbones.trials.source_change import (
     judge_labels,
 )
 
-
-def _call(rows: list[int], columns: list[int], phase: str = "train") -> dict[str, Any]:
-    return {
-        "phase": phase,
-        "rows": rows,
-        "columns": columns,
-        "real": True,
-        "targets": [float(r % 2) for r in range(len(rows))],
-    }
+PLACE = Place("train.py", "<module>", 3, 4, ("x",))
 
 
-def _side(*calls: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "calls": list(calls),
-        "trace": [],
-        "changed": ["x"],
-        "early": list(range(25)),
-        "rows": [90],
-    }
+def _call(rows: list[int], columns: list[int], phase: str = "train") -> FollowedCall:
+    targets = tuple(float(r % 2) for r in range(len(rows)))
+    return FollowedCall(phase, tuple(rows), tuple(columns), targets=targets)
+
+
+def _side(*calls: FollowedCall) -> Sources:
+    return Sources(calls=calls, changed=("x",), early=tuple(range(25)), rows=(90,))
 
 
 class _NoTime:
@@ -47,7 +41,7 @@ class _NoTime:
 
 def test_a_control_that_there_is_no_time_for_does_not_say_that_the_script_never_repeats() -> None:
     bench: Any = _NoTime()
-    told = _if_repeatable(bench, _side(), {"outcome": "moved"}, 24)
+    told = _if_repeatable(bench, _side(), PLACE, {"outcome": "moved"}, 24)
     assert told == {"outcome": "refused", "why": "no time is left in the budget"}
 
 
@@ -71,7 +65,7 @@ def test_a_row_after_the_changed_ones_says_nothing() -> None:
 
 def test_a_split_that_moves_with_the_change_is_refused() -> None:
     before = _side(_call(list(range(25)), [1]))
-    after = _side({**_call([-1] * 25, [2]), "targets": [1.0] * 25})
+    after = _side(replace(_call([-1] * 25, [2]), targets=(1.0,) * 25))
     told = judge_features(before, after)
     assert told["outcome"] == "refused"
     assert "split" in told["why"]
@@ -79,12 +73,12 @@ def test_a_split_that_moves_with_the_change_is_refused() -> None:
 
 def test_a_change_that_reached_nothing_is_refused() -> None:
     side = _side(_call(list(range(25)), [1]))
-    assert judge_features(side, {**side, "changed": []})["outcome"] == "refused"
+    assert judge_features(side, replace(side, changed=()))["outcome"] == "refused"
 
 
 def test_ids_that_are_numbered_otherwise_are_no_leak() -> None:
-    before = _side({**_call(list(range(25)), [1]), "real": False})
-    after = _side({**_call([-1] * 25, [2]), "real": False})
+    before = _side(replace(_call(list(range(25)), [1]), is_real=False))
+    after = _side(replace(_call([-1] * 25, [2]), is_real=False))
     assert "vocabulary" in judge_features(before, after)["why"]
 
 
@@ -102,28 +96,26 @@ def test_inputs_that_all_follow_the_labels_prove_nothing() -> None:
 
 def test_the_first_value_that_moved_holds_none_of_the_changed_rows() -> None:
     before = [
-        ["a.py", "f", 1, "test", "evaluated", "1", "", None],
-        ["a.py", "f", 2, "x", "rows", "1", "kept", None],
-        ["a.py", "f", 3, "mean", "value", "1", "", None],
+        HeldValue(Site("a.py", 1, "f"), "test", "evaluated", "1"),
+        HeldValue(Site("a.py", 2, "f"), "x", "rows", "1", "kept"),
+        HeldValue(Site("a.py", 3, "f"), "mean", "value", "1"),
     ]
     after = [
-        ["a.py", "f", 1, "test", "rows", "2", "", None],
-        ["a.py", "f", 2, "x", "rows", "2", "kept", None],
-        ["a.py", "f", 3, "mean", "value", "2", "", None],
+        HeldValue(Site("a.py", 1, "f"), "test", "rows", "2"),
+        HeldValue(Site("a.py", 2, "f"), "x", "rows", "2", "kept"),
+        HeldValue(Site("a.py", 3, "f"), "mean", "value", "2"),
     ]
-    assert first_moved(before, after) == ["a.py", "f", 3, "mean", None]
+    assert first_moved(before, after) == before[2]
 
 
 def _series(moved: list[int], reach: int = 60) -> dict[str, Any]:
     """40 evaluated rows, of which those from 30 on were changed, and `moved` with them."""
     rows = [1000 + i for i in range(40)]
     after = [r + 7 if i >= 30 or i in moved else r for i, r in enumerate(rows)]
-    plan = {
-        **_side(_call(rows, [1], "eval")),
-        "row_of": {str(r): i for i, r in enumerate(rows)},
-        "future": {"rows": list(range(30, reach)), "trace": []},
-    }
-    return judge_future(plan, {**_side(_call(after, [2], "eval")), "changed": ["x"]})
+    numbers = {r: i for i, r in enumerate(rows)}
+    plan = replace(_side(_call(rows, [1], "eval")), row_of=numbers)
+    future = Future(PLACE, tuple(range(30, reach)))
+    return judge_future(plan, future, _side(_call(after, [2], "eval")))
 
 
 def test_rows_shortly_before_the_change_that_move_look_ahead() -> None:

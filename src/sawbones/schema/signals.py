@@ -178,8 +178,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "sources": (
         "the script's data were not followed line by line: only diagnose does",
-        lambda r: bool(r.facts.get("sources")),
-        _without_fact("sources"),
+        lambda r: bool(r.sources.why) or r.sources.place is not None,
+        _without("sources"),
     ),
     "source_change": (
         "the script was not run again with other rows: only diagnose does",

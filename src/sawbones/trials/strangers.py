@@ -22,36 +22,35 @@ from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.held import Strangers
 from sawbones.schema.populations import Population
+from sawbones.schema.sources import RowChange, StrangerRows
 from sawbones.trials.bench import Bench
 
 RATE = 0.02  # of false alarms for one column
 WORTH_A_CONTROL = 0.03  # by which the score must have fallen
 LEAST_CLUSTERS = 4
+NOT_CHANGED = "the rows could not be changed where they enter"
 MOST_KNOWN = 0.5  # share of the rows of a pass that are trained on: more is a training score
 
 Errors = npt.NDArray[np.float64]
-Plan = Mapping[str, Any]
 
 
 def keep_apart(bench: Bench, run: Run) -> tuple[Strangers, ...]:
     """For evaluation.leak-group and evaluation.leak-temporal."""
-    plan = run.facts.get("sources") or {}
     held = held_pass(scored_passes(run))
-    if not plan.get("strangers") or held is None:
+    if held is None:
         return ()
-    return tuple(_one(bench, run, plan, stranger, held) for stranger in plan["strangers"])
+    return tuple(_one(bench, run, stranger, held) for stranger in run.sources.strangers)
 
 
 def scored_passes(run: Run) -> list[Population]:
     """Evaluations with an error for each row. What was asked for is read off the labels of the
     source where they are known: scripts also compare answers in another unit, or unseen.
     """
-    wanted = (run.facts.get("sources") or {}).get("answer_of") or {}
-    return [_with_errors(p, wanted) for p in run.populations.passes]
+    return [_with_errors(p, run.sources.answer_of) for p in run.populations.passes]
 
 
-def _with_errors(one: Population, wanted_of: Mapping[str, float]) -> Population:
-    wanted = np.array([wanted_of.get(str(h), math.nan) for h in one.hashes])
+def _with_errors(one: Population, wanted_of: Mapping[int, float]) -> Population:
+    wanted = np.array([wanted_of.get(h, math.nan) for h in one.hashes])
     if not one.given or not len(wanted) or not np.all(np.isfinite(wanted)):
         return one
     given = np.array(one.given)
@@ -70,22 +69,22 @@ def held_pass(passes: Sequence[Population]) -> Population | None:
     return max(held, key=lambda p: p.rows, default=None)
 
 
-def _one(bench: Bench, run: Run, plan: Plan, stranger: Plan, held: Population) -> Strangers:
+def _one(bench: Bench, run: Run, stranger: StrangerRows, held: Population) -> Strangers:
     told = Strangers(
-        str(stranger["column"]),
-        stranger["kind"],
-        stranger["groups"],
+        stranger.column,
+        stranger.kind,
+        stranger.groups,
         "refused",
         metric=held.kind,
     )
-    cluster_of = dict(zip(stranger["strangers"], stranger["clusters"], strict=True))
-    rows = [plan["row_of"].get(str(h), -1) for h in held.hashes]
+    cluster_of = dict(zip(stranger.strangers, stranger.clusters, strict=True))
+    rows = [run.sources.row_of.get(h, -1) for h in held.hashes]
     places = [k for k, i in enumerate(rows) if i in cluster_of]
     clusters = [cluster_of[rows[k]] for k in places]
     if len(set(clusters)) < LEAST_CLUSTERS:
         return replace(told, why="too few of its groups are evaluated")
     before = np.array(held.errors)[places]
-    after = _again(bench, run, plan, stranger["overwritten"], stranger["taken"], held)
+    after = _again(bench, run, stranger.overwritten, stranger.taken, held)
     if isinstance(after, str):
         return replace(told, why=after)
     size = 1.0 if held.kind == "classes" else max(float(before.mean()), 1e-12)
@@ -99,7 +98,7 @@ def _one(bench: Bench, run: Run, plan: Plan, stranger: Plan, held: Population) -
     )
     if lower < WORTH_A_CONTROL:
         return replace(told, outcome="kept")
-    fewer = _again(bench, run, plan, stranger["control"], stranger["control_taken"], held)
+    fewer = _again(bench, run, stranger.control, stranger.control_taken, held)
     if isinstance(fewer, str):
         return replace(told, why=fewer)
     lower = min(lower, _least_rise(fewer[places], after[places], clusters) / size)
@@ -127,15 +126,13 @@ def without_filled(bench: Bench, run: Run) -> dict[str, Any] | None:
     """Plain facts for evaluation.leak-target: the score when columns that are filled in for one
     class alone are scrambled where they enter, in training and in evaluation.
     """
-    plan = run.facts.get("sources") or {}
-    filled, held = plan.get("filled"), held_pass(scored_passes(run))
-    if not filled:
+    filled, held = run.sources.filled, held_pass(scored_passes(run))
+    if filled is None:
         return None
-    told = {key: filled[key] for key in ("names", "filled", "rows")}
+    told: dict[str, Any] = {"names": filled.names, "filled": filled.filled, "rows": filled.rows}
     if held is None:
         return {**told, "why": "no evaluation with known answers was seen"}
-    change = {"what": "scrambled", "columns": filled["columns"], "rows": [0]}
-    after = _changed(bench, run, plan, change, held)
+    after = _changed(bench, run, held, "scrambled", (0,), columns=filled.columns)
     if isinstance(after, str):
         return {**told, "why": after}
     kind = held.kind
@@ -144,23 +141,18 @@ def without_filled(bench: Bench, run: Run) -> dict[str, Any] | None:
 
 
 def _again(
-    bench: Bench,
-    run: Run,
-    plan: Plan,
-    rows: Sequence[int],
-    taken: Sequence[int],
-    held: Population,
+    bench: Bench, run: Run, rows: tuple[int, ...], taken: tuple[int, ...], held: Population
 ) -> Errors | str:
     """Errors of the same pass in a run with these rows overwritten, or why there are none."""
-    change = {"what": "copies", "rows": list(rows), "taken": list(taken)}
-    return _changed(bench, run, plan, change, held)
+    return _changed(bench, run, held, "copies", rows, taken=taken)
 
 
 def _changed(
-    bench: Bench, run: Run, plan: Plan, what: Mapping[str, Any], held: Population
+    bench: Bench, run: Run, held: Population, what: str, rows: tuple[int, ...], **more: Any
 ) -> Errors | str:
-    place = {key: plan[key] for key in ("file", "function", "at", "names", "count")}
-    change = {**place, **what}
+    if run.sources.place is None:
+        return NOT_CHANGED
+    change = RowChange(run.sources.place, run.sources.count, rows, what, **more)
     steps = None if run.ending.kind == "finished" else run.num_steps
     try:
         second = bench.rerun(
@@ -168,8 +160,8 @@ def _changed(
         )
     except SawbonesError as error:
         return str(error).splitlines()[0]
-    if not (second.facts.get("sources") or {}).get("changed"):
-        return "the rows could not be changed where they enter"
+    if not second.sources.changed:
+        return NOT_CHANGED
     same = [
         p for p in scored_passes(second) if p.site == held.site and p.rows == held.rows and p.errors
     ]

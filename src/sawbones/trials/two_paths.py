@@ -8,28 +8,28 @@ prepared with their neighbours, their fold or their batch, and nothing follows f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sawbones.schema.sources import CopyPaths, Sources
+
 ROUNDING = 1e-4  # of the largest value: one path may compute in float32, the other in float64
 
-Plan = Mapping[str, Any]
 Tensors = Sequence[Sequence[float]]
 
 
-def judge_paths(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+def judge_paths(wanted: CopyPaths, other: Sources) -> dict[str, Any]:
     """Plain facts for evaluation.preprocessing-mismatch."""
-    if other.get("why") or not other.get("changed"):
-        return _refused(str(other.get("why") or "the rows could not be changed where they enter"))
-    kept = {(phase, number, place): rows for phase, number, place, rows in other["kept"]}
-    wanted = plan["paths"]["kept"]
-    count = len(wanted["eval"])
+    if other.why or not other.changed:
+        return _refused(other.why or "the rows could not be changed where they enter")
+    kept = {(row.phase, row.call, row.place): row.values for row in other.kept}
+    count = len(wanted.eval)
     try:
-        trained = [kept["train", number, place] for number, place in wanted["train"]]
-        held = [kept["eval", number, place] for number, place in wanted["eval"]]
+        trained = [kept["train", number, place] for number, place in wanted.train]
+        held = [kept["eval", number, place] for number, place in wanted.eval]
     except KeyError:
         return _refused("other rows are drawn after the change")
     first, second = trained[:count], trained[count:]
