@@ -81,8 +81,8 @@ def _sides(first: Any, second: Any, held: Any) -> tuple[CopyPaths, Sources]:
 
 def test_copies_that_differ_within_training_decide_nothing() -> None:
     told = judge_paths(*_sides([[1.0, 2.0]], [[1.0, 2.5]], [[3.0, 4.0]]))
-    assert told["outcome"] == "refused"
-    assert "in training" in told["why"]
+    assert told.outcome == "refused"
+    assert "in training" in told.why
 
 
 def test_an_answer_that_is_given_in_training_only_is_no_other_preparation() -> None:
@@ -91,12 +91,12 @@ def test_an_answer_that_is_given_in_training_only_is_no_other_preparation() -> N
     more = [KeptRow("train", 0, place, ((2.0,), (8.0,))) for place in (2, 3)]
     more.append(KeptRow("eval", 0, 1, ((2.0,), (0.0,))))
     told = judge_paths(wanted, replace(other, kept=(*other.kept, *more)))
-    assert told["outcome"] == "kept"
+    assert told.outcome == "kept"
 
 
 def test_a_column_on_another_scale_is_named_with_both_values() -> None:
     told = judge_paths(*_sides([[1.0, 2.0]], [[1.0, 2.0]], [[1.0, 20.0]]))
-    assert (told["outcome"], told["column"], told["trained"], told["evaluated"]) == (
+    assert (told.outcome, told.column, told.trained, told.evaluated) == (
         "moved",
         1,
         2.0,

@@ -301,10 +301,10 @@ def with_source_change(bench: Bench, run: Run, say: Say) -> Run:
         say("changing rows that are only evaluated: does the training notice?")
     told = change_at_source(bench, run)
     if not bench.interrupted and (filled := without_filled(bench, run)) is not None:
-        told["filled"] = filled
+        told = replace(told, filled=filled)
     if bench.interrupted:
         return run
-    return replace(run, facts={**run.facts, "source_change": told})
+    return replace(run, source_change=told)
 
 
 def with_strangers(bench: Bench, run: Run, say: Say) -> Run:

@@ -9,8 +9,6 @@ from sawbones.schema import Finding, Run
 from sawbones.schema.signals import missing_signal
 
 KIND = "evaluation.leak-"
-# the trial that a kind of leak is proven by
-TRIALS = {"preprocessing": "features", "target": "labels"}
 
 
 def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
@@ -36,8 +34,9 @@ def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
 
 def _refused(run: Run, kind: str) -> str:
     """Why the trial of this kind could not decide, although its check found nothing; else empty."""
-    told = (run.facts.get("source_change") or {}).get(TRIALS.get(kind, "")) or {}
-    return str(told["why"]) if told.get("outcome") == "refused" else ""
+    told = run.source_change
+    trial = {"preprocessing": told.features, "target": told.labels}.get(kind)
+    return trial.why if trial is not None and trial.outcome == "refused" else ""
 
 
 def _question(run: Run) -> str:

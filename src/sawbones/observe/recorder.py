@@ -52,7 +52,6 @@ from sawbones.observe.stages import Stages
 from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
-from sawbones.schema.sources import Sources
 from sawbones.store import RunWriter
 
 # backward passes without an optimizer step, after which live warnings look at what there is
@@ -574,7 +573,7 @@ class Recorder:
         if self.options.journal:
             self.guard("label probe", write_signals_of_the_end, self)
         if self.sources is not None:
-            self.facts["sources"] = self.guard("sources", self.sources.record) or Sources()
+            self.facts["sources"] = self.guard("sources", self.sources.record)
         self.guard("census", self.write_census)
         if ending is not None:
             self.writer.record("ending", 0, ending)

@@ -39,7 +39,7 @@ from sawbones.schema.ranks import Agreement, Collective, LocalGradients, Positio
 from sawbones.schema.samples import Samples
 from sawbones.schema.site import Site
 from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
-from sawbones.schema.sources import Sources
+from sawbones.schema.sources import SourceChange, Sources
 from sawbones.schema.standing import Standing
 from sawbones.schema.updates import Updates
 
@@ -101,6 +101,7 @@ class Observed:
     populations: Populations = field(default_factory=Populations)
     # the data
     sources: Sources = field(default_factory=Sources)
+    source_change: SourceChange = field(default_factory=SourceChange)  # trials
     made_tensors: tuple[MadeTensors, ...] = ()
     samples: Samples | None = None
     label_probe: LabelProbe | None = None

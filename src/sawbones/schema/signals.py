@@ -23,10 +23,6 @@ def _without_deep(**empty: Any) -> _Remove:
     return lambda run: replace(run, deep=tuple(replace(d, **empty) for d in run.deep))
 
 
-def _without_fact(name: str) -> _Remove:
-    return lambda run: replace(run, facts={k: v for k, v in run.facts.items() if k != name})
-
-
 def _without(name: str) -> _Remove:
     empty: dict[str, Any] = {name: getattr(Observed(), name)}
     return lambda run: replace(run, **empty)
@@ -183,8 +179,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "source_change": (
         "the script was not run again with other rows: only diagnose does",
-        lambda r: bool(r.facts.get("source_change")),
-        _without_fact("source_change"),
+        lambda r: bool(r.source_change.features.outcome),
+        _without("source_change"),
     ),
     "validation": (
         "this run evaluates nothing: no model call without gradients, or without a backward pass",

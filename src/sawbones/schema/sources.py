@@ -154,3 +154,64 @@ class Sources:
     # of a run with a change
     changed: tuple[str, ...] = ()  # variables
     kept: tuple[KeptRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became of the other rows when some were changed where they enter."""
+
+    outcome: str = ""  # moved, kept, refused; empty where it was not tried
+    why: str = ""  # it was refused
+    moved: int = 0  # rows
+    compared: int = 0
+    changed: int = 0
+    columns: tuple[int, ...] = ()  # that moved with labels
+    width: int = 0
+    reach: int = 0  # rows before the change
+    is_making: bool = False  # only when changed before the table is there: data may be made up
+    entered: Site | None = None
+    # the first value that moved, the line that made it, and the one that called that
+    name: str = ""
+    site: Site | None = None
+    caller: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTwice:
+    """What the model is given for copies of training rows in evaluation."""
+
+    outcome: str = ""  # as above
+    why: str = ""
+    moved: int = 0
+    compared: int = 0
+    num_columns: int = 0  # that differ
+    width: int = 0
+    column: int = 0  # one of them, with its value on both sides
+    trained: float = 0.0
+    evaluated: float = 0.0
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutFilled:
+    """The score without columns that are filled in for one class alone."""
+
+    names: tuple[str, ...]
+    filled: int  # rows
+    rows: int
+    why: str = ""  # there is none
+    metric: str = ""  # classes, quantity
+    claimed: float = 0.0
+    honest: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """Trials that change rows where they enter the script."""
+
+    features: Moved = Moved()
+    labels: Moved = Moved()
+    future: Moved = Moved()
+    paths: PreparedTwice = PreparedTwice()
+    answers_met: tuple[int, int] | None = None
+    filled: WithoutFilled | None = None

@@ -16,7 +16,6 @@ import linecache
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from sawbones.schema import Run, Site
 from sawbones.schema.errors import SawbonesError
@@ -24,8 +23,11 @@ from sawbones.schema.sources import (
     FollowedCall,
     Future,
     HeldValue,
+    Moved,
     Place,
+    PreparedTwice,
     RowChange,
+    SourceChange,
     Sources,
 )
 from sawbones.trials.bench import Bench
@@ -39,75 +41,74 @@ TOO_LATE = "the first evaluation comes too late to be repeated"
 SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
 
 FAILS = "the script fails with other rows"
-KINDS = ("features", "labels", "future", "paths")
 SAME_LINE = 3  # containers of one name, not of all rows: more are single rows, in a loop over them
 MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, no look ahead
 
-Told = dict[str, Any]
 
-
-def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
-    """Plain facts for evaluation.leak-preprocessing, leak-target, leak-temporal and
-    preprocessing-mismatch.
-    """
+def change_at_source(bench: Bench, run: Run) -> SourceChange:
+    """For evaluation.leak-preprocessing, leak-target, leak-temporal and preprocessing-mismatch."""
     plan = run.sources
     if plan.place is None:
         why = plan.why or "the script's data were not followed"
-        return {kind: {"outcome": "refused", "why": why} for kind in KINDS}
+        return SourceChange(
+            _refused(why), _refused(why), _refused(why), PreparedTwice("refused", why)
+        )
     features = _features(bench, run, plan, plan.place)
-    return {
-        "features": features,
-        "labels": _labels(bench, run, plan, plan.place),
-        "future": _future(bench, run, plan, features),
-        "paths": _paths(bench, run, plan, plan.place),
-        "answers_met": plan.answers_met,
-    }
+    return SourceChange(
+        features=features,
+        labels=_labels(bench, run, plan, plan.place),
+        future=_future(bench, run, plan, features),
+        paths=_paths(bench, run, plan, plan.place),
+        answers_met=plan.answers_met,
+    )
 
 
-def _paths(bench: Bench, run: Run, plan: Sources, place: Place) -> Told:
+def _refused(why: str) -> Moved:
+    return Moved("refused", why)
+
+
+def _paths(bench: Bench, run: Run, plan: Sources, place: Place) -> PreparedTwice:
     paths, steps = plan.paths, _first_evaluation(run)
     if paths is None:
-        return {"outcome": "refused", "why": "too few rows with one label are met by the model"}
+        return PreparedTwice("refused", "too few rows with one label are met by the model")
     if steps is None:
-        return {"outcome": "refused", "why": TOO_LATE}
+        return PreparedTwice("refused", TOO_LATE)
     kept = {"train": paths.train, "eval": paths.eval}
     change = RowChange(place, plan.count, paths.rows, "copies", taken=paths.taken, kept=kept)
     told = judge_paths(paths, _again(bench, change, steps, plan.by_hand))
-    if paths.made is not None:
-        told["site"] = _with_code(bench, paths.made)
-    return told
+    return told if paths.made is None else replace(told, site=_with_code(bench, paths.made))
 
 
-def _features(bench: Bench, run: Run, plan: Sources, place: Place) -> Told:
+def _features(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
     """At the table that holds rows and labels, where there is one. What moves only when they are
     changed before that may be how the script makes its data.
     """
     if plan.table is None:
         return _features_at(bench, run, plan, place)
     told = _features_at(bench, run, plan, plan.table)
-    if told["outcome"] == "moved":
+    if told.outcome == "moved":
         return told
     before = _features_at(bench, run, plan, place)
-    return {**before, "is_making": True} if before["outcome"] == "moved" else told
+    return replace(before, is_making=True) if before.outcome == "moved" else told
 
 
-def _features_at(bench: Bench, run: Run, plan: Sources, place: Place) -> Told:
-    told: Told = {}
+def _features_at(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
+    told = Moved()
     steps = min(run.num_steps, STEPS)
     for only_reals in (False, True):
         change = RowChange(place, plan.count, plan.rows, "features", only_reals)
         other = _again(bench, change, steps, plan.by_hand)
         told = judge_features(plan, other)
-        if told.get("why") != SPLIT_MOVED and not other.why.startswith(FAILS):
+        if told.why != SPLIT_MOVED and not other.why.startswith(FAILS):
             break  # fewer changes would not help
     return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
 
 
-def judge_features(plan: Sources, other: Sources) -> Told:
+def judge_features(plan: Sources, other: Sources) -> Moved:
     """What the training was given, against what it was given with other rows in evaluation."""
     why = _not_comparable(plan, other, "train")
     if why:
-        return {"outcome": "refused", "why": why}
+        return _refused(why)
     early = set(plan.early)
     moved = compared = 0
     for a, b in _pairs(plan, other, "train"):
@@ -116,34 +117,32 @@ def judge_features(plan: Sources, other: Sources) -> Told:
                 compared += 1
                 moved += before != after
     if compared < LEAST_ROWS:
-        return {"outcome": "refused", "why": "no training row stands before the changed ones"}
-    told = {"moved": moved, "compared": compared, "changed": len(plan.rows)}
-    if not moved:
-        return {"outcome": "kept", **told}
-    return {"outcome": "moved", **told, "first": first_moved(plan.trace, other.trace)}
+        return _refused("no training row stands before the changed ones")
+    told = Moved("kept", "", moved, compared, len(plan.rows))
+    return _moved(told, plan.trace, other.trace) if moved else told
 
 
-def _future(bench: Bench, run: Run, plan: Sources, features: Told) -> Told:
+def _future(bench: Bench, run: Run, plan: Sources, features: Moved) -> Moved:
     future = plan.future
     if future is None or plan.place is None:
-        return {"outcome": "refused", "why": "the rows are no series in the order they stand in"}
-    if features["outcome"] == "moved":
-        return {"outcome": "refused", "why": "training rows follow the evaluated ones already"}
+        return _refused("the rows are no series in the order they stand in")
+    if features.outcome == "moved":
+        return _refused("training rows follow the evaluated ones already")
     steps = _first_evaluation(run)
     if steps is None:
-        return {"outcome": "refused", "why": TOO_LATE}
+        return _refused(TOO_LATE)
     other = _again(bench, RowChange(future.place, plan.count, future.rows, "features"), steps)
     told = judge_future(plan, future, other)
     return _with_line(bench, future.place, _if_repeatable(bench, plan, plan.place, told, steps))
 
 
-def judge_future(plan: Sources, future: Future, other: Sources) -> Told:
+def judge_future(plan: Sources, future: Future, other: Sources) -> Moved:
     """Evaluated rows from before a moment, against the same with everything changed after it."""
     start = future.rows[0]
     pairs = _pairs(plan, other, "eval")
     why = other.why or ("" if other.changed else "no later value could be changed")
     if why or any(len(a.rows) != len(b.rows) for a, b in pairs):
-        return {"outcome": "refused", "why": why or "other rows are evaluated after the change"}
+        return _refused(why or "other rows are evaluated after the change")
     before: dict[int, bool] = {}  # row -> whether it moved
     for a, b in pairs:
         for old, new in zip(a.rows, b.rows, strict=True):
@@ -151,16 +150,14 @@ def judge_future(plan: Sources, future: Future, other: Sources) -> Told:
             if 0 <= row < start:
                 before[row] = before.get(row, False) or old != new
     if len(before) < LEAST_ROWS:
-        return {"outcome": "refused", "why": "too few rows from before the moment are evaluated"}
+        return _refused("too few rows from before the moment are evaluated")
     moved = [row for row, has_moved in before.items() if has_moved]
-    told = {"moved": len(moved), "compared": len(before), "changed": len(future.rows)}
+    told = Moved("kept", "", len(moved), len(before), len(future.rows))
     if not moved:
-        return {"outcome": "kept", **told}
+        return told
     if len(moved) > MOST_MOVED * len(before):
-        why = "all evaluated rows move together: each part has statistics of its own"
-        return {"outcome": "refused", "why": why}
-    told["reach"] = start - min(moved)
-    return {"outcome": "moved", **told, "first": first_moved(future.trace, other.trace)}
+        return _refused("all evaluated rows move together: each part has statistics of its own")
+    return _moved(replace(told, reach=start - min(moved)), future.trace, other.trace)
 
 
 def _first_evaluation(run: Run) -> int | None:
@@ -171,40 +168,41 @@ def _first_evaluation(run: Run) -> int | None:
     return evaluated[0] + 1
 
 
-def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Told:
+def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
     if not place.together:
         place = plan.table or place
     if not place.together or not place.labels:
-        why = "rows and labels do not enter the script together: it may make one from the other"
-        return {"outcome": "refused", "why": why}
+        return _refused(
+            "rows and labels do not enter the script together: it may make one from the other"
+        )
     until = _first_evaluation(run)
     steps = until or min(run.num_steps, STEPS)
     change = RowChange(place, plan.count, plan.rows, "labels")
     told = judge_labels(plan, _again(bench, change, steps, plan.by_hand))
-    if until is None and told["outcome"] == "kept":  # an input of training would have counted
-        return {"outcome": "refused", "why": TOO_LATE}
+    if until is None and told.outcome == "kept":  # an input of training would have counted
+        return _refused(TOO_LATE)
     return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
 
 
-def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Told, steps: int) -> Told:
+def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Moved, steps: int) -> Moved:
     """What moved counts only where it stays when nothing is changed."""
-    if told["outcome"] != "moved":
+    if told.outcome != "moved":
         return told
     change = RowChange(place, plan.count, plan.rows, "nothing")
     control = _again(bench, change, steps, plan.by_hand)
     if control.why:  # no time for it, say: nothing is known about the script
-        return {"outcome": "refused", "why": control.why}
+        return _refused(control.why)
     pairs = [p for phase in ("train", "eval") for p in _pairs(plan, control, phase)]
     if pairs and all(a.rows == b.rows for a, b in pairs):
         return told
-    return {"outcome": "refused", "why": "the script does not repeat itself bit for bit"}
+    return _refused("the script does not repeat itself bit for bit")
 
 
-def judge_labels(plan: Sources, other: Sources) -> Told:
+def judge_labels(plan: Sources, other: Sources) -> Moved:
     """Which columns of the inputs follow the labels of rows that are only evaluated."""
     why = _not_comparable(plan, other, "train")
     if why:
-        return {"outcome": "refused", "why": why}
+        return _refused(why)
     pairs = [p for phase in ("train", "eval") for p in _pairs(plan, other, phase)]
     width = len(pairs[0][0].columns)
     changed = {
@@ -213,18 +211,27 @@ def judge_labels(plan: Sources, other: Sources) -> Told:
         for i, (x, y) in enumerate(zip(a.columns, b.columns, strict=True))
         if x != y
     }
-    told: Told = {"columns": sorted(changed), "width": width, "changed": len(plan.rows)}
     rows = [row for a, b in pairs for row in zip(a.rows, b.rows, strict=True)]
     known, moved = {before for before, _ in rows}, [b for a, b in rows if a != b]
-    told |= {"moved": len(moved), "compared": len(rows)}
+    counts = len(moved), len(rows), len(plan.rows)
+    told = Moved("kept", "", *counts, columns=tuple(sorted(changed)), width=width)
     if not changed:
-        return {"outcome": "kept", **told}
+        return told
     if any(after in known for after in moved):
-        return {"outcome": "refused", "why": SPLIT_MOVED}  # rows as they were, at other places
+        return _refused(SPLIT_MOVED)  # rows as they were, at other places
     if len(changed) == width:
-        why = "all inputs changed with the labels: the split follows them, or they make the inputs"
-        return {"outcome": "refused", "why": why}
-    return {"outcome": "moved", **told, "first": first_moved(plan.trace, other.trace)}
+        return _refused(
+            "all inputs changed with the labels: the split follows them, or they make the inputs"
+        )
+    return _moved(told, plan.trace, other.trace)
+
+
+def _moved(told: Moved, before: Sequence[HeldValue], after: Sequence[HeldValue]) -> Moved:
+    told = replace(told, outcome="moved")
+    first = first_moved(before, after)
+    if first is None:
+        return told
+    return replace(told, name=first.name, site=first.site, caller=first.caller)
 
 
 def _again(bench: Bench, change: RowChange, steps: int, by_hand: bool = False) -> Sources:
@@ -287,16 +294,18 @@ def first_moved(before: Sequence[HeldValue], after: Sequence[HeldValue]) -> Held
     return None
 
 
-def _with_line(bench: Bench, place: Place, told: Told) -> Told:
-    told["entered"] = _with_code(bench, Site(place.file, place.line, place.function))
-    first: HeldValue | None = told.pop("first", None)
-    if first is not None:
-        told |= {"site": _with_code(bench, first.site), "name": first.name}
-        if first.caller is not None and first.site.function != place.function:
-            told["caller"] = _with_code(bench, first.caller)
-    return told
+def _with_line(bench: Bench, place: Place, told: Moved) -> Moved:
+    is_elsewhere = told.site is not None and told.site.function != place.function
+    return replace(
+        told,
+        entered=_with_code(bench, Site(place.file, place.line, place.function)),
+        site=_with_code(bench, told.site),
+        caller=_with_code(bench, told.caller) if is_elsewhere else None,
+    )
 
 
-def _with_code(bench: Bench, site: Site) -> Site:
+def _with_code(bench: Bench, site: Site | None) -> Site | None:
+    if site is None:
+        return None
     file = str(bench.patient.working_folder / site.file)
     return replace(site, code=linecache.getline(file, site.line).strip()[:200])

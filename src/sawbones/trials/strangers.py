@@ -22,7 +22,7 @@ from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.held import Strangers
 from sawbones.schema.populations import Population
-from sawbones.schema.sources import RowChange, StrangerRows
+from sawbones.schema.sources import RowChange, StrangerRows, WithoutFilled
 from sawbones.trials.bench import Bench
 
 RATE = 0.02  # of false alarms for one column
@@ -122,22 +122,22 @@ def _least_rise(before: Errors, after: Errors, clusters: Sequence[int]) -> float
     return float(means.mean() - z * means.std(ddof=1) / math.sqrt(len(means)))
 
 
-def without_filled(bench: Bench, run: Run) -> dict[str, Any] | None:
-    """Plain facts for evaluation.leak-target: the score when columns that are filled in for one
+def without_filled(bench: Bench, run: Run) -> WithoutFilled | None:
+    """For evaluation.leak-target: the score when columns that are filled in for one
     class alone are scrambled where they enter, in training and in evaluation.
     """
     filled, held = run.sources.filled, held_pass(scored_passes(run))
     if filled is None:
         return None
-    told: dict[str, Any] = {"names": filled.names, "filled": filled.filled, "rows": filled.rows}
+    told = WithoutFilled(filled.names, filled.filled, filled.rows)
     if held is None:
-        return {**told, "why": "no evaluation with known answers was seen"}
+        return replace(told, why="no evaluation with known answers was seen")
     after = _changed(bench, run, held, "scrambled", (0,), columns=filled.columns)
     if isinstance(after, str):
-        return {**told, "why": after}
+        return replace(told, why=after)
     kind = held.kind
     claimed = score_of(np.array(held.errors), kind)
-    return {**told, "metric": kind, "claimed": claimed, "honest": score_of(after, kind)}
+    return replace(told, metric=kind, claimed=claimed, honest=score_of(after, kind))
 
 
 def _again(

@@ -9,20 +9,19 @@ prepared with their neighbours, their fold or their batch, and nothing follows f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.schema.sources import CopyPaths, Sources
+from sawbones.schema.sources import CopyPaths, PreparedTwice, Sources
 
 ROUNDING = 1e-4  # of the largest value: one path may compute in float32, the other in float64
 
 Tensors = Sequence[Sequence[float]]
 
 
-def judge_paths(wanted: CopyPaths, other: Sources) -> dict[str, Any]:
-    """Plain facts for evaluation.preprocessing-mismatch."""
+def judge_paths(wanted: CopyPaths, other: Sources) -> PreparedTwice:
+    """For evaluation.preprocessing-mismatch."""
     if other.why or not other.changed:
         return _refused(other.why or "the rows could not be changed where they enter")
     kept = {(row.phase, row.call, row.place): row.values for row in other.kept}
@@ -42,26 +41,27 @@ def judge_paths(wanted: CopyPaths, other: Sources) -> dict[str, Any]:
     told = _withheld(held, first)
     places = [[(t, k) for t, k in row if t not in told] for row in differ]
     moved = sum(bool(row) for row in places)
-    facts = {"moved": moved, "compared": count}
     if not moved:
-        return {"outcome": "kept", **facts}
+        return PreparedTwice("kept", compared=count)
     if moved < count:
         return _refused("some copies are given alike, others are not")
     always = set(places[0]).intersection(*places[1:]) or set(places[0])
     tensor, column = max(always, key=lambda at: abs(first[0][at[0]][at[1]] - held[0][at[0]][at[1]]))
-    return {
-        "outcome": "moved",
-        **facts,
-        "columns": len(set().union(*places)),
-        "width": sum(len(t) for t in first[0]),
-        "column": column,
-        "trained": first[0][tensor][column],
-        "evaluated": held[0][tensor][column],
-    }
+    return PreparedTwice(
+        "moved",
+        "",
+        moved,
+        count,
+        num_columns=len(set().union(*places)),
+        width=sum(len(t) for t in first[0]),
+        column=column,
+        trained=first[0][tensor][column],
+        evaluated=held[0][tensor][column],
+    )
 
 
-def _refused(why: str) -> dict[str, Any]:
-    return {"outcome": "refused", "why": why}
+def _refused(why: str) -> PreparedTwice:
+    return PreparedTwice("refused", why)
 
 
 def _off(a: Sequence[float], b: Sequence[float]) -> npt.NDArray[np.bool_]:
