@@ -7,6 +7,7 @@ from dataclasses import replace
 from sawbones.diagnosis.leaks import leaks_line
 from sawbones.faults import Reading
 from sawbones.schema import CouldNotLook, Ending, Event, Finding, Run
+from sawbones.schema.sources import Moved, SourceChange
 
 SEEN = Reading(
     (),
@@ -25,8 +26,8 @@ def test_kinds_that_were_tried_and_those_that_could_not_be_are_named() -> None:
 
 
 def test_a_kind_whose_trial_was_refused_was_tried_in_part() -> None:
-    refused = {"labels": {"outcome": "refused", "why": "the rows were not found"}}
-    line = leaks_line(replace(RUN, facts={"source_change": refused}), SEEN, ())
+    refused = SourceChange(labels=Moved("refused", "the rows were not found"))
+    line = leaks_line(replace(RUN, source_change=refused), SEEN, ())
     assert line.startswith("no leak of these kinds: contamination, target (in part); not tried:")
     assert line.endswith("; no trial for target: the rows were not found")
 

@@ -35,22 +35,6 @@ def findings(check: Check, run: Run) -> list[Finding]:
         return []
 
 
-class Noted(dict[str, Any]):
-    """Facts that remember what was asked of them."""
-
-    def __init__(self, facts: Mapping[str, Any]) -> None:
-        super().__init__(facts)
-        self.asked: set[str] = set()
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.asked.add(key)
-        return super().get(key, default)
-
-    def __getitem__(self, key: str) -> Any:
-        self.asked.add(key)
-        return super().__getitem__(key)
-
-
 # How the recording was made, rather than something that it shows.
 OF_RECORDING = {"events_in_full", "operators_heard", "device", "compiled", "cpu_time"}
 OBSERVED = {f.name for f in fields(Observed)} - OF_RECORDING
@@ -69,15 +53,13 @@ class Watched(Run):
 
 
 def signals_read(check: Check, run: Run) -> set[str]:
-    noted = Noted(run.facts)
-    watched = Watched(**{**vars(run), "facts": noted})
+    watched = Watched(**vars(run))
     findings(check, watched)
     asked = watched.asked
     for signal in check.needs:  # by the signal's own removal: its name may be another one
         rest = without(run, signal)
-        noted.asked -= run.facts.keys() - rest.facts.keys()
         asked -= {name for name in OBSERVED if getattr(rest, name) is not getattr(run, name)}
-    return asked | noted.asked
+    return asked
 
 
 def complaints(check: Check, files: Files) -> Iterator[str]:

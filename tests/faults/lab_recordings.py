@@ -21,7 +21,9 @@ from sawbones.faults import all_checks
 from sawbones.lab.ward import Bed
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Run
+from sawbones.schema.sources import SourceChange
 from sawbones.store import read_run
+from sawbones.store.codec import from_plain, to_plain
 from sawbones.trials.bench import Bench, Patient
 from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
@@ -59,8 +61,8 @@ class Recordings:
             run = replace(run, twin_run=compare(run, read_run(folder / "second")))
         changed = folder / "source_change.json"
         if changed.exists():
-            told = json.loads(changed.read_text(encoding="utf-8"))
-            run = replace(run, facts={**run.facts, "source_change": told})
+            told = from_plain(SourceChange, json.loads(changed.read_text(encoding="utf-8")))
+            run = replace(run, source_change=told)
         return run
 
     def _record(self, bed: Bed, healthy: bool) -> Path:
@@ -82,7 +84,7 @@ class Recordings:
             ) as bench:
                 run = bench.execute(diagnosing(max_steps=bed.steps), run_folder=made / "run")
                 if "source_change" in _signals(bed.fault):
-                    told = json.dumps(change_at_source(bench, run))
+                    told = json.dumps(to_plain(change_at_source(bench, run)))
                     (made / "source_change.json").write_text(told, encoding="utf-8")
                 if "twin_run" in _signals(bed.fault):
                     plain = Options(

@@ -26,7 +26,7 @@ def _pictures(num: int, number: int, order: tuple[int, ...] = (0, 1, 2), grey: b
 def test_channels_in_reverse_are_named_with_the_order_that_puts_them_back() -> None:
     told = swapped_channels(_pictures(300, 0), _pictures(200, 1, (2, 1, 0)), SHAPE)
     assert told is not None
-    assert told["order"] == [2, 1, 0]
+    assert told.order == (2, 1, 0)
 
 
 def test_pictures_in_the_same_order_and_grey_ones_are_left_alone() -> None:

@@ -26,7 +26,7 @@ def found(held: list[Any], calls: list[tuple[str, torch.Tensor]]) -> int:
         for batch in rows.split(100):
             log.called([("0", batch)], phase, ())
     run = Run("train.py", (), "", {}, Ending("finished"))
-    return len(list(_left_out(replace(run, facts={"sources": log.record()}))))
+    return len(list(_left_out(replace(run, sources=log.record()))))
 
 
 def test_training_on_both_parts_of_a_split_is_found_by_their_row_numbers() -> None:

@@ -43,17 +43,17 @@ def test_copies_in_another_order_with_a_word_more_are_counted_and_the_score_with
     rest = RNG.integers(10, 4000, (30, 14))
     told = near_texts(_pass(60), _bags(np.concatenate([copies, rest])), _bags(TEXTS))
     assert told is not None
-    assert (told["near"], told["rows"]) == (30, 60)
-    assert (told["score"], told["new_score"]) == (0.5, 0.0)
+    assert (told.derived, told.rows) == (30, 60)
+    assert (told.score, told.new_score) == (0.5, 0.0)
 
 
 def test_texts_of_a_template_are_near_to_many_and_are_no_copies() -> None:
     made = np.tile(np.arange(10, 24), (460, 1))
     made[:, [3, 7]] = RNG.integers(100, 4000, (460, 2))
     told = near_texts(_pass(60), _bags(made[:60]), _bags(made[60:]))
-    assert told is None or told["near"] == 0
+    assert told is None or told.derived == 0
 
 
 def test_texts_of_their_own_are_near_to_none() -> None:
     told = near_texts(_pass(60), _bags(RNG.integers(10, 4000, (60, 14))), _bags(TEXTS))
-    assert told is not None and told["near"] == 0
+    assert told is not None and told.derived == 0

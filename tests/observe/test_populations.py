@@ -5,7 +5,6 @@ answers otherwise, and which column carries the answer.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from sawbones.observe.populations.comparing import compare_passes
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Ending, Run
+from sawbones.schema.populations import Population, Populations, RowKind
 from sawbones.stats.splits import differ_as_wholes
 
 ROWS = 400
@@ -42,7 +42,7 @@ class _Loop:
         self.log.answered(chosen, ((rows,), {}), chosen(rows))
         self.log.asked(wanted)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Populations:
         return compare_passes(self.log)
 
 
@@ -57,8 +57,8 @@ def test_two_evaluations_from_one_source_are_not_told_apart() -> None:
         wrong = torch.rand(ROWS, generator=loop.generator) < 0.1
         loop.ask(rows, _truth(rows) ^ wrong.long())
     told = loop.told()
-    assert len(told["passes"]) == 4
-    assert told["worse"] == []
+    assert len(told.passes) == 4
+    assert told.worse == ()
 
 
 def test_a_column_in_another_unit_is_pipeline_drift() -> None:
@@ -68,10 +68,10 @@ def test_a_column_in_another_unit_is_pipeline_drift() -> None:
     wanted = _truth(second)
     second[:, 1] *= 25.4
     loop.ask(second, wanted)
-    worst = loop.told()["worse"][0]
+    worst = loop.told().worse[0]
     assert kind_of(worst) == "deployment.pipeline-drift"
-    assert worst["columns"][0]["column"] == 1
-    assert 20 < worst["columns"][0]["spread"] < 30
+    assert worst.columns[0].column == 1
+    assert 20 < worst.columns[0].spread < 30
 
 
 def test_a_relation_that_changed_is_concept_drift() -> None:
@@ -79,7 +79,7 @@ def test_a_relation_that_changed_is_concept_drift() -> None:
     first, second = loop.rows(), loop.rows()
     loop.ask(first, _truth(first))
     loop.ask(second, (second[:, 0] - second[:, 1] > 0).long())
-    assert kind_of(loop.told()["worse"][0]) == "deployment.concept-drift"
+    assert kind_of(loop.told().worse[0]) == "deployment.concept-drift"
 
 
 def test_inputs_that_moved_are_a_covariate_shift() -> None:
@@ -87,7 +87,7 @@ def test_inputs_that_moved_are_a_covariate_shift() -> None:
     first, second = loop.rows(), loop.rows() + 1.5
     loop.ask(first, _truth(first))
     loop.ask(second, (second[:, 0] + second[:, 1] > 3).long())
-    assert kind_of(loop.told()["worse"][0]) == "deployment.covariate-shift"
+    assert kind_of(loop.told().worse[0]) == "deployment.covariate-shift"
 
 
 def test_a_part_of_an_evaluation_is_a_subgroup() -> None:
@@ -98,8 +98,8 @@ def test_a_part_of_an_evaluation_is_a_subgroup() -> None:
     wanted[odd] = 1 - wanted[odd]
     loop.ask(rows, wanted)
     loop.ask(rows[odd].clone(), wanted[odd])
-    worst = loop.told()["worse"][0]
-    assert worst["is_part"]
+    worst = loop.told().worse[0]
+    assert worst.is_part
     assert kind_of(worst) == "deployment.subgroup"
 
 
@@ -110,7 +110,7 @@ def test_rows_that_were_trained_on_are_no_reference() -> None:
     loop.ask(known, _truth(known))
     new = loop.rows()
     loop.ask(new, 1 - _truth(new))
-    assert loop.told()["worse"] == []
+    assert loop.told().worse == ()
 
 
 def test_a_training_call_forgets_what_was_evaluated_before() -> None:
@@ -121,7 +121,7 @@ def test_a_training_call_forgets_what_was_evaluated_before() -> None:
     assert loop.log.passes == []
     new = loop.rows(100)
     loop.ask(new, _truth(new))
-    assert [p["rows"] for p in loop.told()["passes"]] == [100]
+    assert [p.rows for p in loop.told().passes] == [100]
 
 
 def test_a_run_that_is_stopped_while_it_trains_is_judged_by_its_last_evaluation() -> None:
@@ -129,7 +129,7 @@ def test_a_run_that_is_stopped_while_it_trains_is_judged_by_its_last_evaluation(
     rows = loop.rows()
     loop.ask(rows, _truth(rows))
     loop.log.trains(loop.model, ((loop.rows(),), {}))
-    assert [p["rows"] for p in loop.told()["passes"]] == [ROWS]
+    assert [p.rows for p in loop.told().passes] == [ROWS]
 
 
 def test_batches_of_one_array_are_one_pass() -> None:
@@ -137,9 +137,9 @@ def test_batches_of_one_array_are_one_pass() -> None:
     rows = loop.rows()
     for batch in rows.split(64):
         loop.ask(batch, _truth(batch))
-    (one,) = loop.told()["passes"]
-    assert one["rows"] == ROWS
-    assert one["score"] == 1.0
+    (one,) = loop.told().passes
+    assert one.rows == ROWS
+    assert one.score == 1.0
 
 
 def test_a_copy_with_other_weights_is_compared_on_the_same_rows() -> None:
@@ -150,10 +150,10 @@ def test_a_copy_with_other_weights_is_compared_on_the_same_rows() -> None:
     with torch.no_grad():
         served.weight[:, 1] *= 0.2
     loop.ask(rows, _truth(rows), served)
-    (pair,) = loop.told()["served"]
-    assert pair["is_copy"]
-    assert pair["apart"] > 0.05
-    assert pair["lower"] > 0.03
+    (pair,) = loop.told().served
+    assert pair.copy is not None
+    assert pair.apart > 0.05
+    assert pair.lower > 0.03
 
 
 def test_a_second_model_is_no_copy() -> None:
@@ -161,7 +161,7 @@ def test_a_second_model_is_no_copy() -> None:
     rows = loop.rows()
     loop.ask(rows, _truth(rows))
     loop.ask(rows, _truth(rows), nn.Sequential(nn.Linear(4, 2)))
-    assert loop.told()["served"] == []
+    assert loop.told().served == ()
 
 
 def test_rows_prepared_otherwise_are_told_by_column() -> None:
@@ -169,9 +169,9 @@ def test_rows_prepared_otherwise_are_told_by_column() -> None:
     rows = loop.rows()
     loop.ask(rows, _truth(rows))
     loop.ask(rows * torch.tensor([1.0, 10.0, 1.0, 1.0]), _truth(rows))
-    (pair,) = [p for p in loop.told()["served"] if p["num_prepared"] and p["trained"] == 0]
-    assert pair["prepared"][0]["column"] == 1
-    assert np.isclose(pair["prepared"][0]["factor"], 10.0, rtol=1e-3)
+    (pair,) = [p for p in loop.told().served if p.num_prepared and p.trained == 0]
+    assert pair.prepared[0].column == 1
+    assert np.isclose(pair.prepared[0].factor, 10.0, rtol=1e-3)
 
 
 def test_a_shuffled_column_is_no_second_preparation() -> None:
@@ -183,7 +183,7 @@ def test_a_shuffled_column_is_no_second_preparation() -> None:
         other = rows.clone()
         other[:, column] = rows[torch.randperm(ROWS, generator=loop.generator), column]
         loop.ask(other, _truth(rows))
-    told = [p for p in loop.told()["served"] if p["lower"] and p["lower"] > 0.03]
+    told = [p for p in loop.told().served if p.lower and p.lower > 0.03]
     assert told == []
 
 
@@ -195,17 +195,17 @@ def test_the_column_that_carries_the_answer_is_measured() -> None:
     wanted = (torch.rand(ROWS, generator=loop.generator) < 0.4).long()
     rows[:, 3] = torch.where(wanted > 0, -1 - torch.rand(ROWS, generator=loop.generator), 1.0)
     loop.ask(rows, wanted)
-    column = loop.told()["column"]
-    assert column["column"] == 3
-    assert column["filled"] == 1.0
-    assert column["scrambled"] < 0.7 < column["alone"]
+    column = loop.told().column
+    assert column.column == 3
+    assert column.filled == 1.0
+    assert column.scrambled < 0.7 < column.alone
 
 
 def test_two_columns_that_share_the_answer_are_not_asked_about() -> None:
     loop = _Loop()
     rows = loop.rows()
     loop.ask(rows, _truth(rows))
-    assert loop.told()["column"] is None
+    assert loop.told().column is None
 
 
 def test_exceptions_to_a_single_cut_are_counted() -> None:
@@ -222,8 +222,8 @@ def test_a_kind_of_row_that_the_script_holds_beside_them_is_searched() -> None:
     wanted = _truth(rows)
     wanted[::10] = 1 - wanted[::10]
     loop.ask(rows, wanted)
-    (worst,) = loop.told()["worse"]
-    assert worst["kinds"] == [{"column": "camera", "value": "old"}]
+    (worst,) = loop.told().worse
+    assert worst.kinds == (RowKind("camera", "old"),)
     assert len(camera) == ROWS
 
 
@@ -235,7 +235,7 @@ def test_what_was_made_after_training_began_is_no_kind_of_row() -> None:
     mistakes = np.arange(ROWS) % 10 == 0
     wanted[mistakes] = 1 - wanted[mistakes]
     loop.ask(rows, wanted)
-    assert loop.told()["worse"] == []
+    assert loop.told().worse == ()
 
 
 def test_a_service_that_asks_row_by_row_is_one_pass() -> None:
@@ -243,8 +243,8 @@ def test_a_service_that_asks_row_by_row_is_one_pass() -> None:
     for row in loop.rows(60):
         one = row[None].clone()
         loop.ask(one, _truth(one))
-    (only,) = loop.told()["passes"]
-    assert only["rows"] == 60
+    (only,) = loop.told().passes
+    assert only.rows == 60
 
 
 def test_alarms_that_are_false_far_more_often_are_a_label_shift() -> None:
@@ -256,7 +256,7 @@ def test_alarms_that_are_false_far_more_often_are_a_label_shift() -> None:
         rare = torch.rand(len(rows), generator=loop.generator) < keep
         kept = (wanted == 0) | rare
         loop.ask(rows[kept], wanted[kept])
-    worst = loop.told()["worse"][0]
+    worst = loop.told().worse[0]
     assert is_by_precision(worst)
     assert kind_of(worst) == "deployment.label-shift"
 
@@ -273,10 +273,8 @@ def test_an_id_is_told_from_a_measurement() -> None:
 
 def test_wide_rows_thatdiffer_as_wholes_are_no_copies() -> None:
     def run(known: float) -> Run:
-        passes = [{"rows": 200, "known": known}]
-        return Run(
-            "x.py", (), "", {}, Ending("finished"), facts={"populations": {"passes": passes}}
-        )
+        seen = Populations((Population(200, known),))
+        return Run("x.py", (), "", {}, Ending("finished"), populations=seen)
 
     assert differ_as_wholes(run(0.0), 150)
     assert not differ_as_wholes(run(0.3), 150)
@@ -292,8 +290,8 @@ def test_the_score_without_copied_rows_stands_beside_the_claimed_one() -> None:
     wanted = _truth(both)
     wanted[100:150] = 1 - wanted[100:150]
     loop.ask(both, wanted)
-    (one,) = loop.told()["passes"]
-    assert (one["known"], one["score"], one["new_score"]) == (0.5, 0.75, 0.5)
+    (one,) = loop.told().passes
+    assert (one.known, one.score, one.new_score) == (0.5, 0.75, 0.5)
 
 
 def test_a_mask_that_answers_meet_is_a_target_only_where_they_agree() -> None:
@@ -302,4 +300,4 @@ def test_a_mask_that_answers_meet_is_a_target_only_where_they_agree() -> None:
     loop.log.answered(loop.model, ((rows,), {}), loop.model(rows))
     assert not loop.log.asked(rows[:, 2] > 0, surely=False)
     assert loop.log.asked(_truth(rows) == 1, surely=False)
-    assert loop.told()["passes"][0]["score"] == 1.0
+    assert loop.told().passes[0].score == 1.0

@@ -29,9 +29,9 @@ def test_interpolated_rows_are_counted_and_the_score_without_them_is_given() -> 
     near = np.concatenate([known, (a + (b - a) * np.float32(0.3))])
     told = rows_between(_pass(rows), near)
     assert told is not None
-    assert told["between"] >= 50
-    assert told["by_chance"] == 0
-    assert told["new_score"] is not None
+    assert told.derived >= 50
+    assert told.by_chance == 0
+    assert told.new_score is not None
 
 
 def test_rows_of_a_grid_or_of_few_columns_are_not_judged() -> None:
@@ -44,10 +44,10 @@ def test_rows_of_a_grid_or_of_few_columns_are_not_judged() -> None:
 def test_rows_in_one_direction_are_in_line_by_chance_as_well() -> None:
     line = RNG.normal(size=(300, 1)).astype(np.float32) * np.ones((1, 6), np.float32)
     told = rows_between(_pass(line[:50]), line[50:])
-    assert told is not None and told["by_chance"] > 0
+    assert told is not None and told.by_chance > 0
 
 
 def test_rows_of_their_own_lie_between_none() -> None:
     rows = RNG.normal(size=(400, 6)).astype(np.float32)
     told = rows_between(_pass(rows[:100]), rows[100:])
-    assert told is not None and told["between"] == 0
+    assert told is not None and told.derived == 0

@@ -20,11 +20,12 @@ from sawbones.observe.sources.filled import is_filled_for_one_class
 from sawbones.observe.sources.lines import LineWatch
 from sawbones.observe.sources.log import SourceLog
 from sawbones.observe.sources.series import is_interleaved, is_series
+from sawbones.schema.sources import Sources
 
 RNG = np.random.default_rng(5)
 
 
-def _plan(tmp_path: Path, script: str, parts: list[tuple[str, str, str]]) -> dict[str, Any]:
+def _plan(tmp_path: Path, script: str, parts: list[tuple[str, str, str]]) -> Sources:
     """`parts`: phase, expressions for inputs and targets; every training after an evaluation is by
     a model of its own.
     """
@@ -67,13 +68,13 @@ def test_rows_behind_a_list_of_row_numbers_are_found_although_they_are_scaled(
 ) -> None:
     parts = [("train", "xtr", "y[train]"), ("eval", "xte", "y[test]")]
     plan = _plan(tmp_path, FOLDS, parts)
-    assert (plan["count"], plan["trained"], plan["evaluated"]) == (120, 80, 40)
+    assert (plan.count, plan.trained, plan.evaluated) == (120, 80, 40)
 
 
 def test_the_next_fold_does_not_count(tmp_path: Path) -> None:
     parts = [("train", "xtr", "y[train]"), ("eval", "xte", "y[test]")]
     plan = _plan(tmp_path, FOLDS, [*parts, ("train", "xte + 1", "y[test]")])
-    assert plan["trained"] == 80
+    assert plan.trained == 80
 
 
 def test_rows_behind_a_mask_are_found(tmp_path: Path) -> None:
@@ -81,16 +82,16 @@ def test_rows_behind_a_mask_are_found(tmp_path: Path) -> None:
         "test, train = order[:40], order[40:]", "train = order < 70\ntest = ~train"
     )
     plan = _plan(tmp_path, masked, [("train", "xtr", "y[train]"), ("eval", "xte", "y[test]")])
-    assert (plan["trained"], plan["evaluated"]) == (70, 50)
+    assert (plan.trained, plan.evaluated) == (70, 50)
 
 
 def test_rows_that_are_scaled_on_the_way_to_the_model_are_found(tmp_path: Path) -> None:
     """As by `model(scaler.transform(x[test]))`: no variable holds what the model is given."""
     parts = [("train", "xtr", "y[train]"), ("eval", "(x[test] - mean) * 3", "y[test]")]
     plan = _plan(tmp_path, FOLDS, parts)
-    assert (plan["trained"], plan["evaluated"]) == (80, 40)
+    assert (plan.trained, plan.evaluated) == (80, 40)
     other = [parts[0], ("eval", "rng.normal(size=(40, 6))", "y[test]")]
-    assert "not found" in _plan(tmp_path, FOLDS, other)["why"]
+    assert "not found" in _plan(tmp_path, FOLDS, other).why
 
 
 def test_some_columns_of_a_table_are_found_behind_row_numbers(tmp_path: Path) -> None:
@@ -105,9 +106,9 @@ def test_some_columns_of_a_table_are_found_behind_row_numbers(tmp_path: Path) ->
     """
     given = [("train", "parts['train']", "y[train]"), ("eval", "parts['test']", "y[test]")]
     plan = _plan(tmp_path, FOLDS + textwrap.dedent(table), given)
-    assert (plan["count"], plan["trained"], plan["evaluated"]) == (120, 80, 40)
-    assert plan["table"]["names"] == ["table"]
-    assert plan["table"]["together"]
+    assert (plan.count, plan.trained, plan.evaluated) == (120, 80, 40)
+    assert plan.table is not None and plan.table.names == ("table",)
+    assert plan.table.together
 
 
 def test_a_loop_over_single_rows_does_not_end_the_watching(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_loop_over_single_rows_does_not_end_the_watching(tmp_path: Path) -> No
     """
     parts = [("train", "x2[train]", "y[train]"), ("eval", "x2[test]", "y[test]")]
     plan = _plan(tmp_path, FOLDS + textwrap.dedent(loop), parts)
-    assert plan["evaluated"] == 40
+    assert plan.evaluated == 40
 
 
 def test_tensors_in_a_data_set_of_a_loader_are_found(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_tensors_in_a_data_set_of_a_loader_are_found(tmp_path: Path) -> None:
         for i in (0, 10, 20, 30)
     ]
     one_model = _plan(tmp_path, FOLDS + textwrap.dedent(loader), parts)
-    assert (one_model["trained"], one_model["evaluated"]) == (80, 40)
+    assert (one_model.trained, one_model.evaluated) == (80, 40)
 
 
 TABLE = """
@@ -157,9 +158,9 @@ def test_labels_of_pandas_lead_back_to_the_first_table_and_its_series(tmp_path: 
     features = "[['gap', 'step']].to_numpy()"
     parts = [("train", f"train{features}", "train.up"), ("eval", f"test{features}", "test.up")]
     plan = _plan(tmp_path, TABLE.replace("{center}", ""), parts)
-    assert plan["count"] == 400
-    assert plan["future"]["names"] == ["price"]
-    assert plan["future"]["rows"][-1] == 399
+    assert plan.count == 400
+    assert plan.future is not None and plan.future.place.names == ("price",)
+    assert plan.future.rows[-1] == 399
 
 
 def test_labels_that_are_scaled_or_numbered_otherwise_are_recognised() -> None:
@@ -237,7 +238,8 @@ def test_the_future_is_changed_in_a_table_and_not_in_an_array_that_is_still_fill
     script = start + textwrap.dedent(filled) + "price = " + rest
     features = "[['gap', 'step']].to_numpy()"
     parts = [("train", f"train{features}", "train.up"), ("eval", f"test{features}", "test.up")]
-    assert _plan(tmp_path, script, parts)["future"]["names"] == ["price"]
+    future = _plan(tmp_path, script, parts).future
+    assert future is not None and future.place.names == ("price",)
 
 
 WINDOWS = """
@@ -262,9 +264,11 @@ def test_windows_dealt_out_at_random_are_changed_themselves_and_not_the_series_t
 ) -> None:
     parts = [("train", "x[train]", "y[train]"), ("eval", "x[test]", "y[test]")]
     dealt = _plan(tmp_path, WINDOWS, parts)
-    assert (dealt["count"], dealt["names"], dealt["labels"]) == (288, ["x"], [["y", 0]])
-    assert dealt["answers_met"] == [88, 88]  # asked for in evaluation, given in training
+    assert dealt.count == 288
+    assert dealt.place is not None
+    assert (dealt.place.names, dealt.place.labels) == (("x",), (("y", 0),))
+    assert dealt.answers_met == (88, 88)  # asked for in evaluation, given in training
     cut = WINDOWS.replace("rng.permutation(288)", "np.arange(288)")
     plan = _plan(tmp_path, cut, parts)
-    assert plan["count"] == 300
-    assert not (plan["answers_met"] or [0])[0]
+    assert plan.count == 300
+    assert not (plan.answers_met or [0])[0]

@@ -14,6 +14,7 @@ import torch
 from sawbones.observe.sources.containers import change_rows, copy_rows, read, turn_labels
 from sawbones.observe.sources.lines import LineWatch
 from sawbones.observe.sources.log import SourceLog
+from sawbones.schema.sources import RowChange, Sources
 
 ROWS = np.arange(30, 40)
 
@@ -124,7 +125,7 @@ train, test = x[:70], x[70:]
 MADE, CENTRED = 9, 11  # lines
 
 
-def _followed(tmp_path: Path, change: dict[str, Any] | None = None) -> dict[str, Any]:
+def _followed(tmp_path: Path, change: RowChange | None = None) -> Sources:
     """The script's lines followed, and a model call for each part afterwards."""
     file = tmp_path / "script.py"
     file.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
@@ -149,22 +150,23 @@ def test_the_rows_of_both_phases_and_the_line_where_data_are_complete_are_found(
     tmp_path: Path,
 ) -> None:
     plan = _followed(tmp_path)
-    assert (plan["trained"], plan["evaluated"], plan["count"]) == (70, 30, 100)
-    assert plan["rows"] == list(range(85, 100))
-    assert (plan["function"], plan["line"], plan["together"]) == ("<module>", MADE, True)
-    assert plan["names"] == ["x"]
-    assert plan["labels"] == [["y", 0]]
+    assert (plan.trained, plan.evaluated, plan.count) == (70, 30, 100)
+    assert plan.rows == tuple(range(85, 100))
+    place = plan.place
+    assert place is not None
+    assert (place.function, place.line, place.together) == ("<module>", MADE, True)
+    assert (place.names, place.labels) == (("x",), (("y", 0),))
 
 
 def test_a_change_of_evaluated_rows_reaches_the_mean_and_the_training_rows(tmp_path: Path) -> None:
     plan = _followed(tmp_path)
-    place = {key: plan[key] for key in ("file", "function", "at", "names", "count", "rows")}
-    other = _followed(tmp_path, {**place, "what": "features"})
-    assert other["changed"] == ["x"]
-    before, after = (next(r for r in t["trace"] if r[3] == "mean") for t in (plan, other))
-    assert before[:4] == after[:4]
-    assert before[5] != after[5]
-    assert plan["calls"][0]["rows"] != other["calls"][0]["rows"]
+    assert plan.place is not None
+    other = _followed(tmp_path, RowChange(plan.place, plan.count, plan.rows, "features"))
+    assert other.changed == ("x",)
+    before, after = (next(v for v in t.trace if v.name == "mean") for t in (plan, other))
+    assert before.site == after.site
+    assert before.digest != after.digest
+    assert plan.calls[0].rows != other.calls[0].rows
 
 
 def test_a_tool_that_traces_already_keeps_its_place() -> None:
@@ -173,6 +175,6 @@ def test_a_tool_that_traces_already_keeps_its_place() -> None:
         sys.settrace(lambda frame, event, arg: None)
         watch = LineWatch(lambda: SourceLog(str))
         watch.start()
-        assert "another tool" in watch.record()["why"]
+        assert "another tool" in watch.record().why
     finally:
         sys.settrace(before)

@@ -34,11 +34,11 @@ def test_a_group_that_the_inputs_give_away_is_found() -> None:
     patient, inputs, label = _table(own=3.0)
     train, held = _split()
     (found,) = find_strangers([Column("patient", patient, False)], inputs, label, train, held)
-    assert (found["column"], found["kind"]) == ("patient", "group")
-    gone = set(patient[found["overwritten"]].tolist())
-    assert gone == set(patient[found["strangers"]].tolist())
-    assert not gone & set(patient[found["taken"]].tolist())
-    assert np.array_equal(label[found["overwritten"]], label[found["taken"]])
+    assert (found.column, found.kind) == ("patient", "group")
+    gone = set(patient[list(found.overwritten)].tolist())
+    assert gone == set(patient[list(found.strangers)].tolist())
+    assert not gone & set(patient[list(found.taken)].tolist())
+    assert np.array_equal(label[list(found.overwritten)], label[list(found.taken)])
 
 
 def test_a_group_that_the_inputs_say_nothing_of_is_not_tried() -> None:
@@ -70,7 +70,7 @@ def test_a_phase_of_a_series_is_no_group() -> None:
     train, held = _split()
     tried = [Column("hour", hour, False)], inputs, label, train, held
     assert find_strangers(*tried, is_series=True) == []
-    assert [f["column"] for f in find_strangers(*tried)] == ["hour"]  # dealt out, not a series
+    assert [f.column for f in find_strangers(*tried)] == ["hour"]  # dealt out, not a series
 
 
 def test_groups_that_were_kept_apart_are_not_tried() -> None:
@@ -84,9 +84,9 @@ def test_with_dates_the_rows_from_after_the_last_evaluated_ones_go() -> None:
     days = np.arange(COUNT, dtype=np.float32)
     train, held = _split()
     (found,) = find_strangers([Column("day", days, True)], inputs, label, train, held)
-    assert found["kind"] == "time"
-    assert max(found["taken"]) < min(found["strangers"])
-    assert min(found["overwritten"]) >= max(found["taken"])
+    assert found.kind == "time"
+    assert max(found.taken) < min(found.strangers)
+    assert min(found.overwritten) >= max(found.taken)
 
 
 def test_a_rise_in_one_group_alone_is_no_rise() -> None:

@@ -16,6 +16,7 @@ from sawbones.observe.populations.comparing import compare_passes
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Ending, Finding, Run
+from sawbones.schema.populations import Populations
 
 ROWS = 300
 
@@ -39,7 +40,7 @@ def _pictures(seed: int) -> torch.Tensor:
     return colours.repeat_interleave(3, 2).expand(ROWS, 3, 6, 6) + 0.0
 
 
-def _told(served: torch.Tensor, model: nn.Module | None = None, seed: int = 1) -> dict[str, Any]:
+def _told(served: torch.Tensor, model: nn.Module | None = None, seed: int = 1) -> Populations:
     trained = _Red().eval()
     log = PassLog(SiteFinder(""))
     log.trains(trained, ((_pictures(0),), {}))
@@ -52,10 +53,10 @@ def _told(served: torch.Tensor, model: nn.Module | None = None, seed: int = 1) -
     return compare_passes(log)
 
 
-def _finding(told: dict[str, Any]) -> Finding:
+def _finding(told: Populations) -> Finding:
     (check,) = [c for c in all_checks() if c.fault == "deployment.serving-parity"]
     assert not check.preview
-    run = Run("x.py", (), "", {}, Ending("finished"), facts={"populations": told})
+    run = Run("x.py", (), "", {}, Ending("finished"), populations=told)
     (found,) = check.function(run)
     return found
 
@@ -70,16 +71,16 @@ def _finding(told: dict[str, Any]) -> Finding:
 )
 def test_the_change_that_heals_is_named(change: Any, name: str) -> None:
     told = _told(change(_pictures(2)).contiguous())
-    assert told["put_back"]["change"] == name
+    assert told.put_back is not None and told.put_back.change == name
     assert _finding(told).status == "likely"
 
 
 def test_rows_that_are_answered_as_well_are_left_alone() -> None:
-    assert _told(_pictures(2))["put_back"] is None
+    assert _told(_pictures(2)).put_back is None
 
 
 def test_rows_of_another_world_are_healed_by_nothing() -> None:
-    assert _told(_pictures(7))["put_back"] is None
+    assert _told(_pictures(7)).put_back is None
 
 
 def test_the_same_rows_and_parameters_with_lost_buffers_are_proven() -> None:

@@ -88,7 +88,7 @@ def drawn(losses: npt.ArrayLike, **changes: Any) -> Run:
         "deep": deep,
         "batches": batches,
     }
-    facts = changes.get("facts", {})
+    facts = changes.pop("facts", {})
     return Run("train.py", (), "run", {}, **(given | changes | decode_fields(Observed, facts)))
 
 

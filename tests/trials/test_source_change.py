@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sawbones.diagnosis import diagnose_script
+from sawbones.schema import Site
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.sources import FollowedCall, Future, HeldValue, Moved, Place, Sources
 from sawbones.trials.source_change import (
     _if_repeatable,
     first_moved,
@@ -17,25 +20,16 @@ from sawbones.trials.source_change import (
     judge_labels,
 )
 
-
-def _call(rows: list[int], columns: list[int], phase: str = "train") -> dict[str, Any]:
-    return {
-        "phase": phase,
-        "rows": rows,
-        "columns": columns,
-        "real": True,
-        "targets": [float(r % 2) for r in range(len(rows))],
-    }
+PLACE = Place("train.py", "<module>", 3, 4, ("x",))
 
 
-def _side(*calls: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "calls": list(calls),
-        "trace": [],
-        "changed": ["x"],
-        "early": list(range(25)),
-        "rows": [90],
-    }
+def _call(rows: list[int], columns: list[int], phase: str = "train") -> FollowedCall:
+    targets = tuple(float(r % 2) for r in range(len(rows)))
+    return FollowedCall(phase, tuple(rows), tuple(columns), targets=targets)
+
+
+def _side(*calls: FollowedCall) -> Sources:
+    return Sources(calls=calls, changed=("x",), early=tuple(range(25)), rows=(90,))
 
 
 class _NoTime:
@@ -47,96 +41,94 @@ class _NoTime:
 
 def test_a_control_that_there_is_no_time_for_does_not_say_that_the_script_never_repeats() -> None:
     bench: Any = _NoTime()
-    told = _if_repeatable(bench, _side(), {"outcome": "moved"}, 24)
-    assert told == {"outcome": "refused", "why": "no time is left in the budget"}
+    told = _if_repeatable(bench, _side(), PLACE, Moved("moved"), 24)
+    assert told == Moved("refused", "no time is left in the budget")
 
 
 def test_training_rows_that_move_are_counted() -> None:
     before, after = _side(_call(list(range(25)), [1])), _side(_call([*range(20), *[-1] * 5], [2]))
     told = judge_features(before, after)
-    assert (told["outcome"], told["moved"], told["compared"]) == ("moved", 5, 25)
+    assert (told.outcome, told.moved, told.compared) == ("moved", 5, 25)
 
 
 def test_training_rows_that_stay_clear_the_preprocessing() -> None:
     same = _side(_call(list(range(25)), [1]))
-    assert judge_features(same, same)["outcome"] == "kept"
+    assert judge_features(same, same).outcome == "kept"
 
 
 def test_a_row_after_the_changed_ones_says_nothing() -> None:
     """A random walk carries a change on to later rows."""
     before = _side(_call([*range(25), 95], [1]))
     after = _side(_call([*range(25), -1], [2]))
-    assert judge_features(before, after)["outcome"] == "kept"
+    assert judge_features(before, after).outcome == "kept"
 
 
 def test_a_split_that_moves_with_the_change_is_refused() -> None:
     before = _side(_call(list(range(25)), [1]))
-    after = _side({**_call([-1] * 25, [2]), "targets": [1.0] * 25})
+    after = _side(replace(_call([-1] * 25, [2]), targets=(1.0,) * 25))
     told = judge_features(before, after)
-    assert told["outcome"] == "refused"
-    assert "split" in told["why"]
+    assert told.outcome == "refused"
+    assert "split" in told.why
 
 
 def test_a_change_that_reached_nothing_is_refused() -> None:
     side = _side(_call(list(range(25)), [1]))
-    assert judge_features(side, {**side, "changed": []})["outcome"] == "refused"
+    assert judge_features(side, replace(side, changed=())).outcome == "refused"
 
 
 def test_ids_that_are_numbered_otherwise_are_no_leak() -> None:
-    before = _side({**_call(list(range(25)), [1]), "real": False})
-    after = _side({**_call([-1] * 25, [2]), "real": False})
-    assert "vocabulary" in judge_features(before, after)["why"]
+    before = _side(replace(_call(list(range(25)), [1]), is_real=False))
+    after = _side(replace(_call([-1] * 25, [2]), is_real=False))
+    assert "vocabulary" in judge_features(before, after).why
 
 
 def test_one_column_that_follows_the_labels_is_named() -> None:
     before = _side(_call(list(range(25)), [1, 2, 3]), _call([30, 31], [4, 5, 6], "eval"))
     after = _side(_call(list(range(25)), [1, 2, 3]), _call([-1, 31], [4, 7, 6], "eval"))
     told = judge_labels(before, after)
-    assert (told["outcome"], told["columns"], told["moved"]) == ("moved", [1], 1)
+    assert (told.outcome, told.columns, told.moved) == ("moved", (1,), 1)
 
 
 def test_inputs_that_all_follow_the_labels_prove_nothing() -> None:
     before, after = _side(_call(list(range(25)), [1, 2])), _side(_call([-1] * 25, [3, 4]))
-    assert judge_labels(before, after)["outcome"] == "refused"
+    assert judge_labels(before, after).outcome == "refused"
 
 
 def test_the_first_value_that_moved_holds_none_of_the_changed_rows() -> None:
     before = [
-        ["a.py", "f", 1, "test", "evaluated", "1", "", None],
-        ["a.py", "f", 2, "x", "rows", "1", "kept", None],
-        ["a.py", "f", 3, "mean", "value", "1", "", None],
+        HeldValue(Site("a.py", 1, "f"), "test", "evaluated", "1"),
+        HeldValue(Site("a.py", 2, "f"), "x", "rows", "1", "kept"),
+        HeldValue(Site("a.py", 3, "f"), "mean", "value", "1"),
     ]
     after = [
-        ["a.py", "f", 1, "test", "rows", "2", "", None],
-        ["a.py", "f", 2, "x", "rows", "2", "kept", None],
-        ["a.py", "f", 3, "mean", "value", "2", "", None],
+        HeldValue(Site("a.py", 1, "f"), "test", "rows", "2"),
+        HeldValue(Site("a.py", 2, "f"), "x", "rows", "2", "kept"),
+        HeldValue(Site("a.py", 3, "f"), "mean", "value", "2"),
     ]
-    assert first_moved(before, after) == ["a.py", "f", 3, "mean", None]
+    assert first_moved(before, after) == before[2]
 
 
-def _series(moved: list[int], reach: int = 60) -> dict[str, Any]:
+def _series(moved: list[int], reach: int = 60) -> Moved:
     """40 evaluated rows, of which those from 30 on were changed, and `moved` with them."""
     rows = [1000 + i for i in range(40)]
     after = [r + 7 if i >= 30 or i in moved else r for i, r in enumerate(rows)]
-    plan = {
-        **_side(_call(rows, [1], "eval")),
-        "row_of": {str(r): i for i, r in enumerate(rows)},
-        "future": {"rows": list(range(30, reach)), "trace": []},
-    }
-    return judge_future(plan, {**_side(_call(after, [2], "eval")), "changed": ["x"]})
+    numbers = {r: i for i, r in enumerate(rows)}
+    plan = replace(_side(_call(rows, [1], "eval")), row_of=numbers)
+    future = Future(PLACE, tuple(range(30, reach)))
+    return judge_future(plan, future, _side(_call(after, [2], "eval")))
 
 
 def test_rows_shortly_before_the_change_that_move_look_ahead() -> None:
     told = _series([27, 28, 29])
-    assert (told["outcome"], told["moved"], told["compared"], told["reach"]) == ("moved", 3, 30, 3)
+    assert (told.outcome, told.moved, told.compared, told.reach) == ("moved", 3, 30, 3)
 
 
 def test_rows_before_the_change_that_stay_look_only_back() -> None:
-    assert _series([])["outcome"] == "kept"
+    assert _series([]).outcome == "kept"
 
 
 def test_rows_that_all_move_are_scaled_together_and_prove_nothing() -> None:
-    assert _series(list(range(30)))["outcome"] == "refused"
+    assert _series(list(range(30))).outcome == "refused"
 
 
 SCRIPT = """
@@ -178,10 +170,10 @@ def test_limits_taken_from_all_rows_are_proven_and_from_the_training_part_cleare
     found = diagnose_script(
         script.name, working_folder=tmp_path, only="evaluation.leak-*", seconds=300
     )
-    told = found.run.facts["source_change"]["features"]
+    told = found.run.source_change.features
     findings = {f.fault: f for f in found.report.findings}
     if part:
-        assert told["outcome"] == "kept", told
+        assert told.outcome == "kept", told
         assert not findings
     else:
         finding = findings["evaluation.leak-preprocessing"]
@@ -194,7 +186,7 @@ def test_rows_that_change_places_with_the_labels_are_a_split_that_moved() -> Non
     before = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 6, 7, 8], [3, 4], "eval"))
     after = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 8, 7, 9], [5, 4], "eval"))
     told = judge_labels(before, after)
-    assert (told["outcome"], "split" in told["why"]) == ("refused", True)
+    assert (told.outcome, "split" in told.why) == ("refused", True)
 
 
 MADE_FROM_LABELS = """

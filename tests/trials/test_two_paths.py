@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sawbones.diagnosis import diagnose_script
+from sawbones.schema.sources import CopyPaths, KeptRow, Sources
 from sawbones.trials.two_paths import judge_paths
 
 SCRIPT = """
@@ -70,29 +72,31 @@ def test_only_a_row_that_is_prepared_by_another_fit_is_found(
     assert [f.status for f in report.findings if f.fault == fault] == found
 
 
-def _sides(first: Any, second: Any, held: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    kept = {"train": [[0, 0], [0, 1]], "eval": [[0, 0]]}
-    given = [["train", 0, 0, first], ["train", 0, 1, second], ["eval", 0, 0, held]]
-    return {"paths": {"kept": kept}}, {"changed": ["x"], "kept": given}
+def _sides(first: Any, second: Any, held: Any) -> tuple[CopyPaths, Sources]:
+    wanted = CopyPaths((), (), train=((0, 0), (0, 1)), eval=((0, 0),))
+    given = [("train", 0, 0, first), ("train", 0, 1, second), ("eval", 0, 0, held)]
+    kept = tuple(KeptRow(*place, tuple(map(tuple, values))) for *place, values in given)
+    return wanted, Sources(changed=("x",), kept=kept)
 
 
 def test_copies_that_differ_within_training_decide_nothing() -> None:
     told = judge_paths(*_sides([[1.0, 2.0]], [[1.0, 2.5]], [[3.0, 4.0]]))
-    assert told["outcome"] == "refused"
-    assert "in training" in told["why"]
+    assert told.outcome == "refused"
+    assert "in training" in told.why
 
 
 def test_an_answer_that_is_given_in_training_only_is_no_other_preparation() -> None:
-    plan, other = _sides([[1.0], [7.0]], [[1.0], [7.0]], [[1.0], [0.0]])
-    plan["paths"]["kept"] = {"train": [[0, 0], [0, 2], [0, 1], [0, 3]], "eval": [[0, 0], [0, 1]]}
-    other["kept"] += [["train", 0, place, [[2.0], [8.0]]] for place in (2, 3)]
-    other["kept"] += [["eval", 0, 1, [[2.0], [0.0]]]]
-    assert judge_paths(plan, other)["outcome"] == "kept"
+    _, other = _sides([[1.0], [7.0]], [[1.0], [7.0]], [[1.0], [0.0]])
+    wanted = CopyPaths((), (), ((0, 0), (0, 2), (0, 1), (0, 3)), ((0, 0), (0, 1)))
+    more = [KeptRow("train", 0, place, ((2.0,), (8.0,))) for place in (2, 3)]
+    more.append(KeptRow("eval", 0, 1, ((2.0,), (0.0,))))
+    told = judge_paths(wanted, replace(other, kept=(*other.kept, *more)))
+    assert told.outcome == "kept"
 
 
 def test_a_column_on_another_scale_is_named_with_both_values() -> None:
     told = judge_paths(*_sides([[1.0, 2.0]], [[1.0, 2.0]], [[1.0, 20.0]]))
-    assert (told["outcome"], told["column"], told["trained"], told["evaluated"]) == (
+    assert (told.outcome, told.column, told.trained, told.evaluated) == (
         "moved",
         1,
         2.0,

@@ -7,8 +7,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sawbones.cli import values
 from sawbones.cli.arguments import (
@@ -18,6 +19,10 @@ from sawbones.cli.arguments import (
     split_script,
     usage_error,
 )
+
+if TYPE_CHECKING:
+    from sawbones.schema import Run
+    from sawbones.schema.profile import Profile
 
 DESCRIPTION = """Run a few steps of a training script and say where their time and memory go.
 
@@ -97,8 +102,8 @@ def _profile(given: argparse.Namespace) -> dict[str, Any]:
     with Bench(Patient(given.script, tuple(given.args), Path.cwd()), given.seconds) as bench:
         recorded = bench.execute(options)
         said = bench.log_tail
-    measured = recorded.facts.get("profile")
-    if not measured or not measured.get("split"):
+    measured = recorded.profile
+    if measured is None or not measured.split:
         if said.strip():
             print(f"The end of what the script printed:\n{said[-1500:]}", file=sys.stderr)
         usage_error(
@@ -108,19 +113,19 @@ def _profile(given: argparse.Namespace) -> dict[str, Any]:
     return assemble(recorded, measured)
 
 
-def assemble(recorded: Any, measured: dict[str, Any]) -> dict[str, Any]:
+def assemble(recorded: Run, measured: Profile) -> dict[str, Any]:
     """The profile as plain values; all times per optimizer step."""
-    split = {part: _median([row[part] for row in measured["split"]]) for part in _PARTS}
-    timed = recorded.steps["watch_ms"][3 : 3 + len(measured["split"])]
+    from sawbones.store.codec import to_plain
+
+    split = {part: _median([getattr(row, part) for row in measured.split]) for part in _PARTS}
+    timed = recorded.steps["watch_ms"][3 : 3 + len(measured.split)]
     split["other"] = max(
         0.0, split["other"] - _median([float(ms) for ms in timed])
     )  # the recorder's own work
     step_ms = sum(split.values())
     samples, tokens = _amounts(recorded)
-    free = measured.get("free")
-    seconds = free["until"] / free["steps"] if free and free["steps"] >= 3 else step_ms / 1e3
-    held = measured["held"]
-    memory = measured.get("memory") or {"peak": 0, "owners": []}
+    free = measured.free_steps
+    seconds = measured.free_seconds / free if free >= 3 else step_ms / 1e3
     return {
         "script": recorded.script,
         "device": recorded.device,
@@ -129,26 +134,22 @@ def assemble(recorded: Any, measured: dict[str, Any]) -> dict[str, Any]:
         "samples_per_second": samples / seconds if samples else None,
         "tokens_per_second": tokens / seconds if tokens else None,
         "split_ms": split,
-        "operators": [
-            {**row, "site": row["site"] or None} for row in measured.get("operators") or ()
-        ],
+        "operators": [{**asdict(row), "site": to_plain(row.site)} for row in measured.operators],
         "memory": {
-            "device_peak_mb": measured["device_peak"] / _MB
-            if measured.get("device_peak")
-            else None,
-            "parameters_mb": held["parameters"] / _MB,
-            "gradients_mb": held["gradients"] / _MB,
-            "optimizer_mb": held["optimizer"] / _MB,
-            "step_peak_mb": memory["peak"] / _MB,
+            "device_peak_mb": measured.device_peak / _MB if measured.device_peak else None,
+            "parameters_mb": measured.parameters / _MB,
+            "gradients_mb": measured.gradients / _MB,
+            "optimizer_mb": measured.optimizer / _MB,
+            "step_peak_mb": measured.step_peak / _MB,
             "owners": [
-                {"mb": row["bytes"] / _MB, "name": row["name"], "site": row["site"] or None}
-                for row in memory["owners"]
+                {"mb": row.num_bytes / _MB, "name": row.name, "site": to_plain(row.site)}
+                for row in measured.owners
             ],
         },
     }
 
 
-def _amounts(recorded: Any) -> tuple[float, float]:
+def _amounts(recorded: Run) -> tuple[float, float]:
     """Samples and tokens per optimizer step, from the inputs of the model in training."""
     by_step: dict[int, list[float]] = {}
     for event in recorded.of_kind("forward"):

@@ -297,22 +297,22 @@ def with_source_change(bench: Bench, run: Run, say: Say) -> Run:
     """Short further runs with other values in rows that are only evaluated: a signal as well."""
     if not run.num_steps or run.ending.kind == "hang" or run.world_size > 1:
         return run
-    if (run.facts.get("sources") or {}).get("rows"):
+    if run.sources.rows:
         say("changing rows that are only evaluated: does the training notice?")
     told = change_at_source(bench, run)
     if not bench.interrupted and (filled := without_filled(bench, run)) is not None:
-        told["filled"] = filled
+        told = replace(told, filled=filled)
     if bench.interrupted:
         return run
-    return replace(run, facts={**run.facts, "source_change": told})
+    return replace(run, source_change=told)
 
 
 def with_strangers(bench: Bench, run: Run, say: Say) -> Run:
     """Whole further runs, where evaluated rows have relatives among those trained on."""
-    known = (run.facts.get("sources") or {}).get("strangers")
+    known = run.sources.strangers
     if not known or run.ending.kind == "hang" or run.world_size > 1:
         return run
-    columns = ", ".join(str(s["column"]) for s in known)
+    columns = ", ".join(s.column for s in known)
     say(f"training without relatives of some evaluated rows (by {columns}): is the score kept?")
     return replace(run, strangers=keep_apart(bench, run))
 

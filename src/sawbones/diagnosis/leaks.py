@@ -9,8 +9,6 @@ from sawbones.schema import Finding, Run
 from sawbones.schema.signals import missing_signal
 
 KIND = "evaluation.leak-"
-# the trial that a kind of leak is proven by
-TRIALS = {"preprocessing": "features", "target": "labels"}
 
 
 def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
@@ -36,17 +34,18 @@ def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
 
 def _refused(run: Run, kind: str) -> str:
     """Why the trial of this kind could not decide, although its check found nothing; else empty."""
-    told = (run.facts.get("source_change") or {}).get(TRIALS.get(kind, "")) or {}
-    return str(told["why"]) if told.get("outcome") == "refused" else ""
+    told = run.source_change
+    trial = {"preprocessing": told.features, "target": told.labels}.get(kind)
+    return trial.why if trial is not None and trial.outcome == "refused" else ""
 
 
 def _question(run: Run) -> str:
     """One column carries the answer, and nothing says whether it may."""
-    column = (run.facts.get("populations") or {}).get("column")
+    column = run.populations.column
     if column is None:
         return ""
     return (
-        f". Input column {column['column']} alone carries the answer (accuracy "
-        f"{column['score']:.2f}, {column['scrambled']:.2f} with it scrambled): is it known before "
+        f". Input column {column.column} alone carries the answer (accuracy "
+        f"{column.score:.2f}, {column.scrambled:.2f} with it scrambled): is it known before "
         "the event?"
     )

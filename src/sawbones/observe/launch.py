@@ -34,6 +34,7 @@ from sawbones.observe.saying import keep_stream, say
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.sources.lines import LineWatch
 from sawbones.schema import Crash, Ending, Site
+from sawbones.schema.sources import RowChange
 
 # the name under which `-m` was given, for this process and the ones it starts
 MODULE = "SAWBONES_MODULE"
@@ -110,9 +111,11 @@ class Session:
 
     def _source_log(self) -> Any:
         from sawbones.observe.sources.log import SourceLog  # reads NumPy, which the script now has
+        from sawbones.store.codec import from_plain
 
         shown = SiteFinder(self.root).shown
-        return SourceLog(shown, self.options.extra.get("source_change"))
+        change = self.options.extra.get("source_change")
+        return SourceLog(shown, from_plain(RowChange, change) if change else None)
 
     def _hand_sources(self, recorder: Any) -> None:
         recorder.sources = self.sources

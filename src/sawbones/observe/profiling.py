@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from sawbones.observe.operators import OperatorStream
 from sawbones.observe.patches import Patches
 from sawbones.observe.sites import is_user_file
 from sawbones.schema import Site
+from sawbones.schema.profile import MemoryOwner, OperatorTime, Profile, StepParts
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -39,13 +41,12 @@ WARM_STEPS = 3
 SPLIT_STEPS = 6
 TRACED_STEPS = 2
 SETTLE_STEPS = 1  # after tracing, before the throughput is measured
-_PARTS = ("data", "forward", "backward", "optimizer", "other")
 
 
 class Profiler:
     def __init__(self, recorder: Recorder, patches: Patches) -> None:
         self._r = recorder
-        self._split: list[dict[str, float]] = []
+        self._split: list[StepParts] = []
         self._clock: dict[str, float] = {}
         self._mark = ("", 0.0)
         self._step_began = 0.0
@@ -54,7 +55,7 @@ class Profiler:
         self._free: tuple[int, float] | None = (
             None  # first step of the last stretch, and when it began
         )
-        self._result: dict[str, Any] = {}
+        self._profile = Profile()
         recorder.listeners.append(self._stepped)
         patches.replace(torch.autograd, "backward", self._make_backward)
         patches.replace(_BaseDataLoaderIter, "__next__", self._make_next)
@@ -120,17 +121,21 @@ class Profiler:
         elif done == WARM_STEPS + SPLIT_STEPS + TRACED_STEPS + SETTLE_STEPS:
             self._free = (done, _now())
         if self._free is not None and done > self._free[0]:
-            self._result["free"] = {"steps": done - self._free[0], "first": self._free[0]}
-            self._result["free"]["until"] = time.perf_counter() - self._free[1]
+            self._profile = replace(
+                self._profile,
+                free_steps=done - self._free[0],
+                free_seconds=time.perf_counter() - self._free[1],
+            )
 
     def _begin_step(self) -> None:
         self._clock, self._step_began = {}, _now()
 
     def _end_step(self) -> None:
         took = _now() - self._step_began
-        parts = {part: self._clock.get(part, 0.0) for part in _PARTS[:4]}
-        parts["other"] = max(0.0, took - sum(parts.values()))
-        self._split.append({part: 1e3 * parts[part] for part in _PARTS})
+        clock = self._clock
+        parts = [clock.get(part, 0.0) for part in ("data", "forward", "backward", "optimizer")]
+        other = max(0.0, took - sum(parts))
+        self._split.append(StepParts(*(1e3 * part for part in (*parts, other))))
         self._begin_step()
 
     # the trace
@@ -163,32 +168,30 @@ class Profiler:
 
     def _read_trace(self, trace: Any) -> None:
         reading = TraceReading(self._r, trace)
-        self._result.update(
-            operators=reading.operators(), memory=reading.memory(), held=self._held()
+        peak, owners = reading.memory()
+        self._profile = replace(
+            self._held(), operators=reading.operators(), step_peak=peak, owners=owners
         )
 
-    def _held(self) -> dict[str, int]:
-        """Bytes that outlast a step."""
+    def _held(self) -> Profile:
         params = self._r.census.trainable()
-        return {
-            "parameters": sum(p.nbytes for p in params),
-            "gradients": sum(p.grad.nbytes for p in params if p.grad is not None),
-            "optimizer": sum(_bytes_in(o.state) for o in self._r.census.optimizers()),
-        }
+        return replace(
+            self._profile,
+            parameters=sum(p.nbytes for p in params),
+            gradients=sum(p.grad.nbytes for p in params if p.grad is not None),
+            optimizer=sum(_bytes_in(o.state) for o in self._r.census.optimizers()),
+        )
 
     def _close(self) -> None:
         if self._forward_hook is not None:
             self._forward_hook.remove()
             self._forward_hook = None
         self._r.guard("profile", self._stop_trace)
-        self._result.setdefault("held", self._held())
-        peak = (
-            torch.cuda.max_memory_allocated()
-            if torch.cuda.is_available() and torch.cuda.is_initialized()
-            else None
-        )
-        self._result.update(split=self._split, device_peak=peak)
-        self._r.writer.record("profile", 0, self._result)
+        told = self._profile if self._profile.parameters else self._held()
+        on_device = torch.cuda.is_available() and torch.cuda.is_initialized()
+        peak = torch.cuda.max_memory_allocated() if on_device else 0
+        told = replace(told, split=tuple(self._split), device_peak=peak)
+        self._r.writer.record("profile", 0, told)
 
 
 class TraceReading:
@@ -261,25 +264,17 @@ class TraceReading:
                     )
             waiting += [(child, line, outer) for child in event.children if not _is_ours(child)]
 
-    def operators(self, count: int = 40) -> list[dict[str, Any]]:
-        """Per step: calls, own time on the host and on the device. The slowest first."""
-        rows: list[dict[str, Any]] = [
-            {
-                "name": name,
-                "site": self._site(line),
-                "calls": calls / TRACED_STEPS,
-                "host_ms": host / TRACED_STEPS,
-                "device_ms": device / TRACED_STEPS,
-            }
-            for (name, line), (calls, host, device) in self._ops.items()
+    def operators(self, count: int = 40) -> tuple[OperatorTime, ...]:
+        rows = [
+            OperatorTime(name, self._site(line), *(total / TRACED_STEPS for total in totals))
+            for (name, line), totals in self._ops.items()
         ]
-        on_device = any(row["device_ms"] for row in rows)
-        return sorted(rows, key=lambda row: -float(row["device_ms" if on_device else "host_ms"]))[
-            :count
-        ]
+        on_device = any(row.device_ms for row in rows)
+        rows.sort(key=lambda row: -(row.device_ms if on_device else row.host_ms))
+        return tuple(rows[:count])
 
-    def memory(self, count: int = 20) -> dict[str, Any]:
-        """What the traced steps had allocated themselves at their peak, by line."""
+    def memory(self, count: int = 20) -> tuple[int, tuple[MemoryOwner, ...]]:
+        """What the traced steps had allocated themselves at their peak: in all, and by line."""
         live: dict[int, tuple[int, tuple[str, int] | None, str]] = {}
         total = most = 0
         at_peak: dict[int, tuple[int, tuple[str, int] | None, str]] = {}
@@ -294,14 +289,8 @@ class TraceReading:
         owners: dict[tuple[tuple[str, int] | None, str], int] = defaultdict(int)
         for size, line, name in at_peak.values():
             owners[line, name] += size
-        rows = [
-            {"bytes": size, "site": self._site(line), "name": name}
-            for (line, name), size in owners.items()
-        ]
-        return {
-            "peak": most,
-            "owners": sorted(rows, key=lambda row: -int(str(row["bytes"])))[:count],
-        }
+        rows = [MemoryOwner(size, name, self._site(line)) for (line, name), size in owners.items()]
+        return most, tuple(sorted(rows, key=lambda row: -row.num_bytes)[:count])
 
     def _site(self, line: tuple[str, int] | None) -> Site | None:
         if line is None:

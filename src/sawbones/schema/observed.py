@@ -33,10 +33,13 @@ from sawbones.schema.one_off import (
     Syncs,
     TwinRun,
 )
+from sawbones.schema.populations import Populations
+from sawbones.schema.profile import Profile
 from sawbones.schema.ranks import Agreement, Collective, LocalGradients, Position, Write
 from sawbones.schema.samples import Samples
 from sawbones.schema.site import Site
 from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
+from sawbones.schema.sources import SourceChange, Sources
 from sawbones.schema.standing import Standing
 from sawbones.schema.updates import Updates
 
@@ -77,6 +80,7 @@ class Observed:
     syncs: Syncs | None = None
     standing: Standing | None = None  # where the training thread stood, look by look
     graphs: Graphs | None = None
+    profile: Profile | None = None
     twin_run: TwinRun | None = None
     # random streams of these libraries that the script drew from
     streams_used: Mapping[str, bool] = field(default_factory=dict)
@@ -94,7 +98,10 @@ class Observed:
     updates: tuple[Updates, ...] = ()
     nonfinite: FirstNonfinite | None = None
     evaluation: Evaluation = field(default_factory=Evaluation)
+    populations: Populations = field(default_factory=Populations)
     # the data
+    sources: Sources = field(default_factory=Sources)
+    source_change: SourceChange = field(default_factory=SourceChange)  # trials
     made_tensors: tuple[MadeTensors, ...] = ()
     samples: Samples | None = None
     label_probe: LabelProbe | None = None

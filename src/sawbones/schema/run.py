@@ -167,9 +167,6 @@ class Run(Observed):
     batches: tuple[Batch, ...] = ()
     deep: tuple[DeepStep, ...] = ()
     evaluated: tuple[Evaluated, ...] = ()  # of classifiers, in their order
-    facts: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # one-off observations: determinism flags, loader settings, ...
     signals: Mapping[str, str] = field(
         default_factory=dict
     )  # signal -> "" when recorded, else why not

@@ -23,10 +23,6 @@ def _without_deep(**empty: Any) -> _Remove:
     return lambda run: replace(run, deep=tuple(replace(d, **empty) for d in run.deep))
 
 
-def _without_fact(name: str) -> _Remove:
-    return lambda run: replace(run, facts={k: v for k, v in run.facts.items() if k != name})
-
-
 def _without(name: str) -> _Remove:
     empty: dict[str, Any] = {name: getattr(Observed(), name)}
     return lambda run: replace(run, **empty)
@@ -178,13 +174,13 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "sources": (
         "the script's data were not followed line by line: only diagnose does",
-        lambda r: bool(r.facts.get("sources")),
-        _without_fact("sources"),
+        lambda r: bool(r.sources.why) or r.sources.place is not None,
+        _without("sources"),
     ),
     "source_change": (
         "the script was not run again with other rows: only diagnose does",
-        lambda r: bool(r.facts.get("source_change")),
-        _without_fact("source_change"),
+        lambda r: bool(r.source_change.features.outcome),
+        _without("source_change"),
     ),
     "validation": (
         "this run evaluates nothing: no model call without gradients, or without a backward pass",
@@ -200,8 +196,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "populations": (
         "no evaluation after training was seen with its rows and answers",
-        lambda r: bool((r.facts.get("populations") or {}).get("passes")),
-        _without_fact("populations"),
+        lambda r: bool(r.populations.passes),
+        _without("populations"),
     ),
     "loose_gradients": (
         "which parameters outside of optimizers get gradients was not recorded",

@@ -148,6 +148,6 @@ def differ_as_wholes(run: Run, total: int) -> bool:
     """A fingerprint sees some places of a wide row, and rows of mostly zeros share them. Where whole
     rows of as many samples were compared as well, and none was trained on, these are no copies.
     """
-    passes = (run.facts.get("populations") or {}).get("passes") or ()
-    compared = sum(p["rows"] for p in passes)
-    return bool(passes) and compared >= total and not any(p["known"] for p in passes)
+    passes = run.populations.passes
+    compared = sum(p.rows for p in passes)
+    return bool(passes) and compared >= total and not any(p.known for p in passes)

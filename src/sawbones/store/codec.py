@@ -71,12 +71,12 @@ def from_plain(kind: type[T], value: Any) -> T:
 
 
 def decode_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the class's fields that are there, each as its own type."""
+    """Those of the class's fields that are there, each as its own type. None: it is not."""
     hints = _hints(cls)
     return {
         f.name: _decode(hints[f.name], values[f.name])
         for f in dataclasses.fields(cls)
-        if f.name in values
+        if values.get(f.name) is not None
     }
 
 

@@ -131,7 +131,6 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
         batches=tuple(_batches(db, allowance, graded.get("batches") or ())),
         deep=tuple(_records(db, allowance, "deep", DeepStep)),
         evaluated=tuple(_records(db, allowance, "evaluated", Evaluated)),
-        facts={name: value for name, value in facts.items() if name not in known},
         signals=dict(meta.get("signals", {})),
         **known,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sawbones.schema.run import STEP_COLUMNS
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _STEP_FIELDS = ", ".join(f'"{name}" REAL' for name in STEP_COLUMNS)
 

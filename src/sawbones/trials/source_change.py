@@ -14,11 +14,22 @@ from __future__ import annotations
 
 import linecache
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
-from sawbones.schema import Run
+from sawbones.schema import Run, Site
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.sources import (
+    FollowedCall,
+    Future,
+    HeldValue,
+    Moved,
+    Place,
+    PreparedTwice,
+    RowChange,
+    SourceChange,
+    Sources,
+)
 from sawbones.trials.bench import Bench
 from sawbones.trials.two_paths import judge_paths
 
@@ -29,130 +40,124 @@ LEAST_ROWS = 20  # compared
 TOO_LATE = "the first evaluation comes too late to be repeated"
 SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
 
-KINDS = ("features", "labels", "future", "paths")
+FAILS = "the script fails with other rows"
 SAME_LINE = 3  # containers of one name, not of all rows: more are single rows, in a loop over them
 MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, no look ahead
 
-Plan = Mapping[str, Any]
-Calls = Sequence[Mapping[str, Any]]
+
+def change_at_source(bench: Bench, run: Run) -> SourceChange:
+    """For evaluation.leak-preprocessing, leak-target, leak-temporal and preprocessing-mismatch."""
+    plan = run.sources
+    if plan.place is None:
+        why = plan.why or "the script's data were not followed"
+        return SourceChange(
+            _refused(why), _refused(why), _refused(why), PreparedTwice("refused", why)
+        )
+    features = _features(bench, run, plan, plan.place)
+    return SourceChange(
+        features=features,
+        labels=_labels(bench, run, plan, plan.place),
+        future=_future(bench, run, plan, features),
+        paths=_paths(bench, run, plan, plan.place),
+        answers_met=plan.answers_met,
+    )
 
 
-def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
-    """Plain facts for evaluation.leak-preprocessing, leak-target, leak-temporal and
-    preprocessing-mismatch.
-    """
-    plan = run.facts.get("sources") or {"why": "the script's data were not followed"}
-    if plan.get("why"):
-        return {kind: {"outcome": "refused", "why": plan["why"]} for kind in KINDS}
-    features = _features(bench, run, plan)
-    return {
-        "features": features,
-        "labels": _labels(bench, run, plan),
-        "future": _future(bench, run, plan, features),
-        "paths": _paths(bench, run, plan),
-        "answers_met": plan.get("answers_met"),
-    }
+def _refused(why: str) -> Moved:
+    return Moved("refused", why)
 
 
-def _paths(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
-    paths, steps = plan.get("paths"), _first_evaluation(run)
+def _paths(bench: Bench, run: Run, plan: Sources, place: Place) -> PreparedTwice:
+    paths, steps = plan.paths, _first_evaluation(run)
     if paths is None:
-        return {"outcome": "refused", "why": "too few rows with one label are met by the model"}
+        return PreparedTwice("refused", "too few rows with one label are met by the model")
     if steps is None:
-        return {"outcome": "refused", "why": TOO_LATE}
-    change = {**_place(plan), "what": "copies"}
-    change |= {key: paths[key] for key in ("rows", "taken", "kept")}
-    told = judge_paths(plan, _again(bench, change, steps))
-    if paths["made"] is not None:
-        told["site"] = _site(bench, *paths["made"])
-    return told
+        return PreparedTwice("refused", TOO_LATE)
+    kept = {"train": paths.train, "eval": paths.eval}
+    change = RowChange(place, plan.count, paths.rows, "copies", taken=paths.taken, kept=kept)
+    told = judge_paths(paths, _again(bench, change, steps, plan.by_hand))
+    return told if paths.made is None else replace(told, site=_with_code(bench, paths.made))
 
 
-def _features(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
+def _features(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
     """At the table that holds rows and labels, where there is one. What moves only when they are
     changed before that may be how the script makes its data.
     """
-    table = plan.get("table")
-    if not table:
-        return _features_at(bench, run, plan)
-    told = _features_at(bench, run, {**plan, **table})
-    if told["outcome"] == "moved":
+    if plan.table is None:
+        return _features_at(bench, run, plan, place)
+    told = _features_at(bench, run, plan, plan.table)
+    if told.outcome == "moved":
         return told
-    before = _features_at(bench, run, plan)
-    return {**before, "is_making": True} if before["outcome"] == "moved" else told
+    before = _features_at(bench, run, plan, place)
+    return replace(before, is_making=True) if before.outcome == "moved" else told
 
 
-def _features_at(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _features_at(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
+    told = Moved()
+    steps = min(run.num_steps, STEPS)
     for only_reals in (False, True):
-        change = {**_place(plan), "what": "features", "only_reals": only_reals}
-        other = _again(bench, change, min(run.num_steps, STEPS))
+        change = RowChange(place, plan.count, plan.rows, "features", only_reals)
+        other = _again(bench, change, steps, plan.by_hand)
         told = judge_features(plan, other)
-        if told.get("why") != SPLIT_MOVED and not other.get("failed"):
+        if told.why != SPLIT_MOVED and not other.why.startswith(FAILS):
             break  # fewer changes would not help
-    return _with_line(bench, plan, _if_repeatable(bench, plan, told, min(run.num_steps, STEPS)))
+    return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
 
 
-def judge_features(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+def judge_features(plan: Sources, other: Sources) -> Moved:
     """What the training was given, against what it was given with other rows in evaluation."""
     why = _not_comparable(plan, other, "train")
     if why:
-        return {"outcome": "refused", "why": why}
-    early = set(plan["early"])
+        return _refused(why)
+    early = set(plan.early)
     moved = compared = 0
     for a, b in _pairs(plan, other, "train"):
-        for before, after in zip(a["rows"], b["rows"], strict=True):
+        for before, after in zip(a.rows, b.rows, strict=True):
             if before in early:
                 compared += 1
                 moved += before != after
     if compared < LEAST_ROWS:
-        return {"outcome": "refused", "why": "no training row stands before the changed ones"}
-    told = {"moved": moved, "compared": compared, "changed": len(plan["rows"])}
-    if not moved:
-        return {"outcome": "kept", **told}
-    return {"outcome": "moved", **told, "first": first_moved(plan["trace"], other["trace"])}
+        return _refused("no training row stands before the changed ones")
+    told = Moved("kept", "", moved, compared, len(plan.rows))
+    return _moved(told, plan.trace, other.trace) if moved else told
 
 
-def _future(bench: Bench, run: Run, plan: Plan, features: Plan) -> dict[str, Any]:
-    place = plan.get("future")
-    if place is None:
-        return {"outcome": "refused", "why": "the rows are no series in the order they stand in"}
-    if features["outcome"] == "moved":
-        return {"outcome": "refused", "why": "training rows follow the evaluated ones already"}
+def _future(bench: Bench, run: Run, plan: Sources, features: Moved) -> Moved:
+    future = plan.future
+    if future is None or plan.place is None:
+        return _refused("the rows are no series in the order they stand in")
+    if features.outcome == "moved":
+        return _refused("training rows follow the evaluated ones already")
     steps = _first_evaluation(run)
     if steps is None:
-        return {"outcome": "refused", "why": TOO_LATE}
-    change = {**_place(place), "what": "features"}
-    other = _again(bench, change, steps)
-    told = judge_future(plan, other)
-    return _with_line(bench, place, _if_repeatable(bench, plan, told, steps))
+        return _refused(TOO_LATE)
+    other = _again(bench, RowChange(future.place, plan.count, future.rows, "features"), steps)
+    told = judge_future(plan, future, other)
+    return _with_line(bench, future.place, _if_repeatable(bench, plan, plan.place, told, steps))
 
 
-def judge_future(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+def judge_future(plan: Sources, future: Future, other: Sources) -> Moved:
     """Evaluated rows from before a moment, against the same with everything changed after it."""
-    start, row_of = plan["future"]["rows"][0], plan["row_of"]
+    start = future.rows[0]
     pairs = _pairs(plan, other, "eval")
-    why = other.get("why") or ("" if other.get("changed") else "no later value could be changed")
-    if why or any(len(a["rows"]) != len(b["rows"]) for a, b in pairs):
-        return {"outcome": "refused", "why": why or "other rows are evaluated after the change"}
+    why = other.why or ("" if other.changed else "no later value could be changed")
+    if why or any(len(a.rows) != len(b.rows) for a, b in pairs):
+        return _refused(why or "other rows are evaluated after the change")
     before: dict[int, bool] = {}  # row -> whether it moved
     for a, b in pairs:
-        for old, new in zip(a["rows"], b["rows"], strict=True):
-            row = row_of.get(str(old), -1)
+        for old, new in zip(a.rows, b.rows, strict=True):
+            row = plan.row_of.get(old, -1)
             if 0 <= row < start:
                 before[row] = before.get(row, False) or old != new
     if len(before) < LEAST_ROWS:
-        return {"outcome": "refused", "why": "too few rows from before the moment are evaluated"}
+        return _refused("too few rows from before the moment are evaluated")
     moved = [row for row, has_moved in before.items() if has_moved]
-    told = {"moved": len(moved), "compared": len(before), "changed": len(plan["future"]["rows"])}
+    told = Moved("kept", "", len(moved), len(before), len(future.rows))
     if not moved:
-        return {"outcome": "kept", **told}
+        return told
     if len(moved) > MOST_MOVED * len(before):
-        why = "all evaluated rows move together: each part has statistics of its own"
-        return {"outcome": "refused", "why": why}
-    told["reach"] = start - min(moved)
-    first = first_moved(plan["future"]["trace"], other["trace"])
-    return {"outcome": "moved", **told, "first": first}
+        return _refused("all evaluated rows move together: each part has statistics of its own")
+    return _moved(replace(told, reach=start - min(moved)), future.trace, other.trace)
 
 
 def _first_evaluation(run: Run) -> int | None:
@@ -163,148 +168,144 @@ def _first_evaluation(run: Run) -> int | None:
     return evaluated[0] + 1
 
 
-def _labels(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
-    if not plan["together"] and plan.get("table"):
-        plan = {**plan, **plan["table"]}
-    if not plan["together"] or not plan["labels"]:
-        why = "rows and labels do not enter the script together: it may make one from the other"
-        return {"outcome": "refused", "why": why}
+def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
+    if not place.together:
+        place = plan.table or place
+    if not place.together or not place.labels:
+        return _refused(
+            "rows and labels do not enter the script together: it may make one from the other"
+        )
     until = _first_evaluation(run)
     steps = until or min(run.num_steps, STEPS)
-    change = {**_place(plan), "what": "labels", "labels": plan["labels"]}
-    told = judge_labels(plan, _again(bench, change, steps))
-    if until is None and told["outcome"] == "kept":  # an input of training would have counted
-        return {"outcome": "refused", "why": TOO_LATE}
-    return _with_line(bench, plan, _if_repeatable(bench, plan, told, steps))
+    change = RowChange(place, plan.count, plan.rows, "labels")
+    told = judge_labels(plan, _again(bench, change, steps, plan.by_hand))
+    if until is None and told.outcome == "kept":  # an input of training would have counted
+        return _refused(TOO_LATE)
+    return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
 
 
-def _if_repeatable(bench: Bench, plan: Plan, told: dict[str, Any], steps: int) -> dict[str, Any]:
+def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Moved, steps: int) -> Moved:
     """What moved counts only where it stays when nothing is changed."""
-    if told["outcome"] != "moved":
+    if told.outcome != "moved":
         return told
-    control = _again(bench, {**_place(plan), "what": "nothing"}, steps)
-    if control.get("why"):  # no time for it, say: nothing is known about the script
-        return {"outcome": "refused", "why": control["why"]}
+    change = RowChange(place, plan.count, plan.rows, "nothing")
+    control = _again(bench, change, steps, plan.by_hand)
+    if control.why:  # no time for it, say: nothing is known about the script
+        return _refused(control.why)
     pairs = [p for phase in ("train", "eval") for p in _pairs(plan, control, phase)]
-    if pairs and all(a["rows"] == b["rows"] for a, b in pairs):
+    if pairs and all(a.rows == b.rows for a, b in pairs):
         return told
-    return {"outcome": "refused", "why": "the script does not repeat itself bit for bit"}
+    return _refused("the script does not repeat itself bit for bit")
 
 
-def judge_labels(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+def judge_labels(plan: Sources, other: Sources) -> Moved:
     """Which columns of the inputs follow the labels of rows that are only evaluated."""
     why = _not_comparable(plan, other, "train")
     if why:
-        return {"outcome": "refused", "why": why}
+        return _refused(why)
     pairs = [p for phase in ("train", "eval") for p in _pairs(plan, other, phase)]
-    width = len(pairs[0][0]["columns"])
+    width = len(pairs[0][0].columns)
     changed = {
         i
         for a, b in pairs
-        for i, (x, y) in enumerate(zip(a["columns"], b["columns"], strict=True))
+        for i, (x, y) in enumerate(zip(a.columns, b.columns, strict=True))
         if x != y
     }
-    told = {"columns": sorted(changed), "width": width, "changed": len(plan["rows"])}
-    rows = [row for a, b in pairs for row in zip(a["rows"], b["rows"], strict=True)]
+    rows = [row for a, b in pairs for row in zip(a.rows, b.rows, strict=True)]
     known, moved = {before for before, _ in rows}, [b for a, b in rows if a != b]
-    told |= {"moved": len(moved), "compared": len(rows)}
+    counts = len(moved), len(rows), len(plan.rows)
+    told = Moved("kept", "", *counts, columns=tuple(sorted(changed)), width=width)
     if not changed:
-        return {"outcome": "kept", **told}
+        return told
     if any(after in known for after in moved):
-        return {"outcome": "refused", "why": SPLIT_MOVED}  # rows as they were, at other places
+        return _refused(SPLIT_MOVED)  # rows as they were, at other places
     if len(changed) == width:
-        why = "all inputs changed with the labels: the split follows them, or they make the inputs"
-        return {"outcome": "refused", "why": why}
-    return {"outcome": "moved", **told, "first": first_moved(plan["trace"], other["trace"])}
+        return _refused(
+            "all inputs changed with the labels: the split follows them, or they make the inputs"
+        )
+    return _moved(told, plan.trace, other.trace)
 
 
-def _place(plan: Plan) -> dict[str, Any]:
-    keys = ("file", "function", "at", "names", "count", "rows", "by_hand")
-    return {key: plan[key] for key in keys if key in plan}
+def _moved(told: Moved, before: Sequence[HeldValue], after: Sequence[HeldValue]) -> Moved:
+    told = replace(told, outcome="moved")
+    first = first_moved(before, after)
+    if first is None:
+        return told
+    return replace(told, name=first.name, site=first.site, caller=first.caller)
 
 
-def _again(bench: Bench, change: Mapping[str, Any], steps: int) -> Mapping[str, Any]:
+def _again(bench: Bench, change: RowChange, steps: int, by_hand: bool = False) -> Sources:
     try:
         second = bench.rerun(
             max_steps=steps,
             sources=True,
-            journal=bool(change.get("by_hand")),  # else the targets are not seen
-            extra={"source_change": dict(change)},
+            journal=by_hand,  # else the targets are not seen
+            extra={"source_change": change},
         )
     except SawbonesError as error:
-        return {"why": str(error).splitlines()[0], "calls": (), "changed": ()}
-    found: Mapping[str, Any] = second.facts.get("sources") or {}
-    if not found.get("calls") and second.ending.kind == "exception":
-        why = f"the script fails with other rows ({second.ending.exception})"
-        return {"why": why, "calls": (), "changed": (), "failed": True}
-    return found
+        return Sources(str(error).splitlines()[0])
+    if not second.sources.calls and second.ending.kind == "exception":
+        return Sources(f"{FAILS} ({second.ending.exception})")
+    return second.sources
 
 
-def _of(calls: Calls, phase: str) -> list[Mapping[str, Any]]:
-    return [c for c in calls if c["phase"] == phase]
+def _pairs(plan: Sources, other: Sources, phase: str) -> list[tuple[FollowedCall, FollowedCall]]:
+    before, after = ([c for c in side.calls if c.phase == phase] for side in (plan, other))
+    return list(zip(before, after, strict=False))
 
 
-def _pairs(
-    plan: Plan, other: Mapping[str, Any], phase: str
-) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    return list(zip(_of(plan["calls"], phase), _of(other["calls"], phase), strict=False))
-
-
-def _not_comparable(plan: Plan, other: Mapping[str, Any], phase: str) -> str:
+def _not_comparable(plan: Sources, other: Sources, phase: str) -> str:
     """Why nothing follows from this run: nothing was changed, or the split moved with it."""
-    if other.get("why"):
-        return str(other["why"])
-    if not other.get("changed"):
+    if other.why:
+        return other.why
+    if not other.changed:
         return "no value of the evaluated rows could be changed"
     pairs = _pairs(plan, other, phase)
     if not pairs:
         return "no training call could be compared"
-    if not pairs[0][0]["real"]:
+    if not pairs[0][0].is_real:
         return "the model is given ids: a vocabulary may number them otherwise without a leak"
-    if any(a["targets"] is None or b["targets"] is None for a, b in pairs):
+    if any(a.targets is None or b.targets is None for a, b in pairs):
         return "the targets of training calls were not recognised"
-    if any(len(a["rows"]) != len(b["rows"]) or a["targets"] != b["targets"] for a, b in pairs):
+    if any(len(a.rows) != len(b.rows) or a.targets != b.targets for a, b in pairs):
         return SPLIT_MOVED
     return ""
 
 
-def first_moved(before: Iterable[Sequence[Any]], after: Iterable[Sequence[Any]]) -> Any:
-    """[file, function, line, name, caller] of the first value that changed although it holds none
-    of the changed rows; None where none was held.
+def first_moved(before: Sequence[HeldValue], after: Sequence[HeldValue]) -> HeldValue | None:
+    """The first value that changed although it holds none of the changed rows; None where none was
+    held.
     """
-    seen: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    seen: dict[tuple[Site, str], list[HeldValue]] = {}
     for row in after:
-        seen.setdefault(tuple(row[:4]), []).append(row)
-    before = list(before)
-    times = Counter(tuple(row[:4]) for row in before if row[4] == "rows")
+        seen.setdefault((row.site, row.name), []).append(row)
+    times = Counter((row.site, row.name) for row in before if row.kind == "rows")
     for row in before:
-        others = seen.get(tuple(row[:4]))
+        others = seen.get((row.site, row.name))
         other = others.pop(0) if others else None
-        is_one_row = not row[6] and times[tuple(row[:4])] > SAME_LINE
-        if other is None or row[4] == "evaluated" or is_one_row:
+        is_one_row = not row.kept and times[row.site, row.name] > SAME_LINE
+        if other is None or row.kind == "evaluated" or is_one_row:
             continue
-        if row[6] and other[6]:
-            if row[6] != other[6]:
-                return [*row[:4], row[7]]
-        elif row[5] != other[5] and not (row[6] or other[6]):
-            return [*row[:4], row[7]]
+        if row.kept and other.kept:
+            if row.kept != other.kept:
+                return row
+        elif row.digest != other.digest and not (row.kept or other.kept):
+            return row
     return None
 
 
-def _with_line(bench: Bench, plan: Plan, told: dict[str, Any]) -> dict[str, Any]:
-    told["entered"] = _site(bench, plan["file"], plan["function"], plan["line"])
-    if told.get("first"):
-        file, function, line, name, caller = told.pop("first")
-        told |= {"site": _site(bench, file, function, line), "name": name}
-        if caller and function != plan["function"]:
-            told["caller"] = _site(bench, *caller)
-    return told
+def _with_line(bench: Bench, place: Place, told: Moved) -> Moved:
+    is_elsewhere = told.site is not None and told.site.function != place.function
+    return replace(
+        told,
+        entered=_with_code(bench, Site(place.file, place.line, place.function)),
+        site=_with_code(bench, told.site),
+        caller=_with_code(bench, told.caller) if is_elsewhere else None,
+    )
 
 
-def _site(bench: Bench, file: str, function: str, line: int) -> dict[str, Any]:
-    code = _code(bench, file, line)
-    return {"file": file, "line": line, "function": function, "code": code}
-
-
-def _code(bench: Bench, file: str, line: int) -> str:
-    return linecache.getline(str(bench.patient.working_folder / file), line).strip()[:200]
+def _with_code(bench: Bench, site: Site | None) -> Site | None:
+    if site is None:
+        return None
+    file = str(bench.patient.working_folder / site.file)
+    return replace(site, code=linecache.getline(file, site.line).strip()[:200])

@@ -8,28 +8,27 @@ prepared with their neighbours, their fold or their batch, and nothing follows f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from sawbones.schema.sources import CopyPaths, PreparedTwice, Sources
+
 ROUNDING = 1e-4  # of the largest value: one path may compute in float32, the other in float64
 
-Plan = Mapping[str, Any]
 Tensors = Sequence[Sequence[float]]
 
 
-def judge_paths(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain facts for evaluation.preprocessing-mismatch."""
-    if other.get("why") or not other.get("changed"):
-        return _refused(str(other.get("why") or "the rows could not be changed where they enter"))
-    kept = {(phase, number, place): rows for phase, number, place, rows in other["kept"]}
-    wanted = plan["paths"]["kept"]
-    count = len(wanted["eval"])
+def judge_paths(wanted: CopyPaths, other: Sources) -> PreparedTwice:
+    """For evaluation.preprocessing-mismatch."""
+    if other.why or not other.changed:
+        return _refused(other.why or "the rows could not be changed where they enter")
+    kept = {(row.phase, row.call, row.place): row.values for row in other.kept}
+    count = len(wanted.eval)
     try:
-        trained = [kept["train", number, place] for number, place in wanted["train"]]
-        held = [kept["eval", number, place] for number, place in wanted["eval"]]
+        trained = [kept["train", number, place] for number, place in wanted.train]
+        held = [kept["eval", number, place] for number, place in wanted.eval]
     except KeyError:
         return _refused("other rows are drawn after the change")
     first, second = trained[:count], trained[count:]
@@ -42,26 +41,27 @@ def judge_paths(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
     told = _withheld(held, first)
     places = [[(t, k) for t, k in row if t not in told] for row in differ]
     moved = sum(bool(row) for row in places)
-    facts = {"moved": moved, "compared": count}
     if not moved:
-        return {"outcome": "kept", **facts}
+        return PreparedTwice("kept", compared=count)
     if moved < count:
         return _refused("some copies are given alike, others are not")
     always = set(places[0]).intersection(*places[1:]) or set(places[0])
     tensor, column = max(always, key=lambda at: abs(first[0][at[0]][at[1]] - held[0][at[0]][at[1]]))
-    return {
-        "outcome": "moved",
-        **facts,
-        "columns": len(set().union(*places)),
-        "width": sum(len(t) for t in first[0]),
-        "column": column,
-        "trained": first[0][tensor][column],
-        "evaluated": held[0][tensor][column],
-    }
+    return PreparedTwice(
+        "moved",
+        "",
+        moved,
+        count,
+        num_columns=len(set().union(*places)),
+        width=sum(len(t) for t in first[0]),
+        column=column,
+        trained=first[0][tensor][column],
+        evaluated=held[0][tensor][column],
+    )
 
 
-def _refused(why: str) -> dict[str, Any]:
-    return {"outcome": "refused", "why": why}
+def _refused(why: str) -> PreparedTwice:
+    return PreparedTwice("refused", why)
 
 
 def _off(a: Sequence[float], b: Sequence[float]) -> npt.NDArray[np.bool_]:

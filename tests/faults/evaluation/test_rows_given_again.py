@@ -29,7 +29,7 @@ def found(*evaluated: torch.Tensor, trained: torch.Tensor = ROWS[:600], folds: i
         log.answered(model, ((rows,), {}), model(rows))
     run = Run("train.py", (), "", {}, Ending("finished"))
     steps = {"step": np.arange(folds), "optimizer": np.arange(folds)}
-    return len(list(check(replace(run, facts={"populations": compare_passes(log)}, steps=steps))))
+    return len(list(check(replace(run, populations=compare_passes(log), steps=steps))))
 
 
 def test_rows_oversampled_before_the_split_are_copies_although_no_loader_evaluates_them() -> None:
@@ -63,4 +63,4 @@ def test_a_second_model_has_not_met_the_rows_of_the_first() -> None:
     for model, rows in zip(models, (ROWS[:600], ROWS[300:]), strict=True):
         log.trains(model, ((rows,), {}))
     log.answered(models[1], ((ROWS[:300],), {}), models[1](ROWS[:300]))
-    assert compare_passes(log)["passes"][0]["known"] == 0
+    assert compare_passes(log).passes[0].known == 0

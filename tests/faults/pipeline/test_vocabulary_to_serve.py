@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from sawbones.faults import all_checks
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.schema import Ending, Finding, Run
 from sawbones.schema.held import VocabularyPair
+from sawbones.schema.populations import Population, Populations
 
 WORDS = [f"word{i}" for i in range(40)]
 
@@ -37,12 +37,10 @@ def test_one_that_grows_is_still_the_same() -> None:
 
 def _said(scores: list[tuple[float, int]], moved: int = 36) -> list[Finding]:
     (check,) = [c for c in all_checks() if c.fault == "pipeline.tokenizer-mismatch"]
-    passes: list[dict[str, Any]] = [
-        {"kind": "classes", "known": 0.0, "score": score, "rows": rows} for score, rows in scores
-    ]
+    passes = tuple(Population(rows, 0.0, "classes", score) for score, rows in scores)
     pair = VocabularyPair("vocabularies", ("a", "b"), 40, moved, (("word1", 1, 9),), False, ())
-    facts = {"populations": {"passes": passes}}
-    run = Run("x.py", (), "", {}, Ending("finished"), facts=facts, vocabularies=(pair,))
+    seen = Populations(passes)
+    run = Run("x.py", (), "", {}, Ending("finished"), populations=seen, vocabularies=(pair,))
     try:
         return list(check.function(run))
     except NothingToJudge:

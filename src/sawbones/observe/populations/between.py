@@ -5,13 +5,14 @@ them, to rounding. Rows of several real columns do not come to lie there by chan
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.observe.populations.judged import Judged, score_of
 from sawbones.observe.populations.log import Values
+from sawbones.schema.populations import DerivedRows
 
 LEAST_COLUMNS = 4  # real ones that vary: in fewer directions rows are in line by chance
 OWN_VALUES = 0.5  # of the rows that have a value of their own in a real column
@@ -23,7 +24,7 @@ LEAST_TRAINED = 50
 Numbers = npt.NDArray[np.float64]
 
 
-def rows_between(one: Judged, trained: Values) -> dict[str, Any] | None:
+def rows_between(one: Judged, trained: Values) -> DerivedRows | None:
     """Of this pass: how many rows lie between two trained ones; None where that says nothing."""
     if one.rows.shape[1] != trained.shape[1] or len(trained) < LEAST_TRAINED:
         return None
@@ -36,21 +37,16 @@ def rows_between(one: Judged, trained: Values) -> dict[str, Any] | None:
     y = (one.rows[:, real] / spread).astype(np.float64)
     picked = np.linspace(0, len(y) - 1, min(MAX_ROWS, len(y))).astype(np.int64)
     inside = np.array([_is_between(y[i], x) for i in picked.tolist()])
-    told: dict[str, Any] = {
-        "number": one.number,
-        "rows": len(picked),
-        "between": int(inside.sum()),
-        "by_chance": _by_chance(x),
-        "kind": one.kind,
-        "score": None,
-        "new_score": None,
-    }
-    if one.errors is not None and inside.any() and not inside.all():
-        errors = one.errors[picked]
-        told["score"] = score_of(errors, one.kind)
-        told["new_score"] = score_of(errors[~inside], one.kind)
-        told["constant"] = _constant(one, picked[~inside])
-    return told
+    told = DerivedRows(len(picked), int(inside.sum()), one.kind, _by_chance(x))
+    if one.errors is None or not inside.any() or inside.all():
+        return told
+    errors = one.errors[picked]
+    return replace(
+        told,
+        score=score_of(errors, one.kind),
+        new_score=score_of(errors[~inside], one.kind),
+        constant=_constant(one, picked[~inside]),
+    )
 
 
 def _constant(one: Judged, rows: npt.NDArray[np.int64]) -> float | None:

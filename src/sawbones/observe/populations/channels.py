@@ -8,12 +8,12 @@ the pictures were normalised.
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.observe.populations.judged import Judged
+from sawbones.schema.populations import SwappedChannels
 
 LEAST_PICTURES = 40
 MAX_PICTURES = 1000
@@ -28,7 +28,7 @@ Numbers = npt.NDArray[np.float64]
 
 def swapped_channels(
     reference: Judged, served: Judged, shape: tuple[int, ...] | None
-) -> dict[str, Any] | None:
+) -> SwappedChannels | None:
     """The order that puts the channels back; None where they are as in the reference."""
     if shape is None or len(shape) != 3 or shape[0] != CHANNELS:
         return None
@@ -47,15 +47,7 @@ def swapped_channels(
     if not fits:
         return None
     best = REVERSED if REVERSED in fits else min(fits, key=lambda order: left[order])
-    return {
-        "reference": reference.number,
-        "served": served.number,
-        "rows": len(served.hashes),
-        "order": list(best),
-        "apart": apart,
-        "left": left[best],
-        "noise": noise,
-    }
+    return SwappedChannels(served.number, len(served.hashes), best, apart, left[best], noise)
 
 
 def _covariances(one: Judged, shape: tuple[int, ...]) -> Numbers:

@@ -11,7 +11,7 @@ although hardly a row lies between the two, with nothing much in all other colum
 from __future__ import annotations
 
 import copy
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from torch import nn
 
 from sawbones.observe.populations.judged import Judged
 from sawbones.observe.populations.log import PassLog, Values, cut
+from sawbones.schema.populations import CarryingColumn
 
 MAX_WIDTH = 200
 MAX_ROWS = 2000
@@ -32,7 +33,7 @@ FAR_ABOVE = 0.15  # that the score is above the best constant answer
 Flags = npt.NDArray[np.bool_]
 
 
-def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+def strongest_column(log: PassLog, found: list[Judged]) -> CarryingColumn | None:
     """None where no single column carries the answer, or where it could not be tried."""
     held = [
         one
@@ -69,18 +70,19 @@ def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None
     gain = score - constant
     if score - without < OWED * gain or kept - constant < LEFT * gain:
         return None
-    return {
-        "number": one.number,
-        "column": column,
-        "width": rows.shape[1],
-        "rows": len(rows),
-        "score": score,
-        "scrambled": without,
-        "alone": kept,
-        "constant": constant,
-        "is_id": is_id(rows[:, column].astype(np.float64)),
-        **_shape_of(rows[:, column].astype(np.float64), wanted),
-    }
+    values = rows[:, column].astype(np.float64)
+    told = CarryingColumn(
+        one.number,
+        column,
+        rows.shape[1],
+        len(rows),
+        score,
+        without,
+        kept,
+        constant,
+        is_id(values),
+    )
+    return _with_shape(told, values, wanted)
 
 
 def _errors(one: Judged) -> npt.NDArray[np.float64]:
@@ -100,17 +102,20 @@ def share_right(module: nn.Module, rows: Values, wanted: Values) -> float | None
     return float(np.mean(chosen == wanted))
 
 
-def _shape_of(values: npt.NDArray[np.float64], wanted: Values) -> dict[str, Any]:
+def _with_shape(
+    told: CarryingColumn, values: npt.NDArray[np.float64], wanted: Values
+) -> CarryingColumn:
     """Whether one value stands for a class, and how empty it is between two classes."""
     classes, counts = np.unique(wanted, return_counts=True)
     if len(classes) != 2 or counts.min() < LEAST_OF_A_CLASS:
-        return {"filled": 0.0, "between": 1.0, "exceptions": None}
+        return told
     first = wanted == classes[0]
-    return {
-        "filled": _filled(values, first),
-        "between": _between(values, first),
-        "exceptions": _exceptions(values, first),
-    }
+    return replace(
+        told,
+        filled=_filled(values, first),
+        between=_between(values, first),
+        exceptions=_exceptions(values, first),
+    )
 
 
 def is_id(values: npt.NDArray[np.float64]) -> bool:

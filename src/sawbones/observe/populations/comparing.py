@@ -5,7 +5,8 @@ with what moved, and copies of a model that answer otherwise than it does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TypeVar
 
 import torch
 
@@ -20,14 +21,25 @@ from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.observe.populations.undoing import put_back
 from sawbones.schema import Site
+from sawbones.schema.populations import (
+    CarryingColumn,
+    CopiedRows,
+    DerivedRows,
+    Population,
+    Populations,
+    PutBack,
+    SwappedChannels,
+    WorsePair,
+)
 
 SHOWN_LINES = 4
 MOST_KNOWN = 0.5  # share of the rows of a pass that are trained on: more is a training score
 MAX_ROWS = 20_000  # of a pass whose errors are kept
 
+T = TypeVar("T")
 
-def compare_passes(log: PassLog) -> dict[str, Any]:
-    """Plain facts for the faults of deployment."""
+
+def compare_passes(log: PassLog) -> Populations:
     found = [
         one
         for i, here in enumerate(log.latest())
@@ -35,26 +47,23 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
     ]
     width = found[0].rows.shape[1] if found else 0
     worse = worse_pairs(found, log.trained_rows(width))
-    return {
-        "why": log.why,
-        "passes": [_described(one) for one in found],
-        "column": _column(log, found),
-        "between": _between(log, found),
-        "copied": _copied(log, found),
-        "near_texts": _near_texts(log, found),
-        "channels": _channels(log, found),
-        "worse": [
-            {**pair, "sites": _sites(found, pair["later"], pair["reference"])} for pair in worse
-        ],
-        "put_back": _put_back(log, found, worse),
-        "served": [
-            {**pair, "sites": _sites(found, pair["served"], pair["trained"])}
-            for pair in served_pairs(found)
-        ],
-    }
+    return Populations(
+        passes=tuple(_described(one) for one in found),
+        why=log.why,
+        column=_column(log, found),
+        between=_between(log, found),
+        copied=_copied(log, found),
+        near_texts=_near_texts(log, found),
+        channels=_channels(log, found),
+        worse=tuple(replace(p, sites=_sites(found, p.later, p.reference)) for p in worse),
+        put_back=_put_back(log, found, worse),
+        served=tuple(
+            replace(p, sites=_sites(found, p.served, p.trained)) for p in served_pairs(found)
+        ),
+    )
 
 
-def _asked_again(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+def _asked_again(ask: Callable[[], T | None]) -> T | None:
     """Measured with the model itself, which answers once more for other rows. Whatever it draws or
     raises stays here.
     """
@@ -67,35 +76,33 @@ def _asked_again(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | N
         torch.random.set_rng_state(rng)
 
 
-def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+def _column(log: PassLog, found: list[Judged]) -> CarryingColumn | None:
     told = _asked_again(lambda: strongest_column(log, found))
-    if told is not None:
-        told["sites"] = list(log.latest()[told["number"]].lines[:SHOWN_LINES])
-    return told
+    if told is None:
+        return None
+    return replace(told, sites=log.latest()[told.number].lines[:SHOWN_LINES])
 
 
-def _put_back(
-    log: PassLog, found: list[Judged], worse: Sequence[dict[str, Any]]
-) -> dict[str, Any] | None:
+def _put_back(log: PassLog, found: list[Judged], worse: Sequence[WorsePair]) -> PutBack | None:
     told = _asked_again(lambda: put_back(log, found, worse))
-    if told is not None:
-        told["sites"] = _sites(found, told["served"], told["reference"])
-    return told
+    if told is None:
+        return None
+    return replace(told, sites=_sites(found, told.served, told.reference))
 
 
-def _between(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+def _between(log: PassLog, found: list[Judged]) -> DerivedRows | None:
     """Of the largest pass over rows that are not trained on."""
     one = _held_out(found)
     return None if one is None else rows_between(one, log.trained_rows(one.rows.shape[1]))
 
 
-def _copied(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+def _copied(log: PassLog, found: list[Judged]) -> CopiedRows | None:
     """Of the pass with the largest share of copies."""
     told = [c for one in found if (c := copied_rows(log, one)) is not None]
-    return max(told, key=lambda c: c["copies"] / c["rows"], default=None)
+    return max(told, key=lambda c: c.copies / c.rows, default=None)
 
 
-def _near_texts(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+def _near_texts(log: PassLog, found: list[Judged]) -> DerivedRows | None:
     one = _held_out(found)
     bags = log.latest()[one.number].bags if one is not None else []
     if one is None or not bags:
@@ -103,7 +110,7 @@ def _near_texts(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
     return near_texts(one, joined(bags), joined(log.trained_bags))
 
 
-def _channels(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+def _channels(log: PassLog, found: list[Judged]) -> SwappedChannels | None:
     """The first pass of the trained model whose channels are not in the order of its largest."""
     own = [one for one in found if one.likeness is None]
     if len(own) < 2:
@@ -115,7 +122,7 @@ def _channels(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
             continue
         told = swapped_channels(largest, one, shape)
         if told is not None:
-            return {**told, "sites": _sites(found, one.number, largest.number)}
+            return replace(told, sites=_sites(found, one.number, largest.number))
     return None
 
 
@@ -124,36 +131,32 @@ def _held_out(found: list[Judged]) -> Judged | None:
     return max(held, key=lambda p: len(p.hashes), default=None)
 
 
-def _described(one: Judged) -> dict[str, Any]:
-    """`errors` and `hashes`, row by row, for trials that compare two runs; `given`: the class or
-    number that was answered.
-    """
+def _described(one: Judged) -> Population:
     small = len(one.hashes) <= MAX_ROWS
-    return {
-        "errors": one.errors.tolist() if one.errors is not None and small else [],
-        "given": _given(one) if small else [],
-        "scores": one.answers.shape[1],
-        "hashes": list(one.hashes) if small else [],
-        "number": one.number,
-        "rows": len(one.hashes),
-        "known": one.known,
-        "kind": one.kind,
-        "score": one.score,
-        "new_score": one.new_score,
-        "site": one.lines[0] if one.lines else None,
-    }
+    return Population(
+        rows=len(one.hashes),
+        known=one.known,
+        kind=one.kind,
+        score=one.score,
+        new_score=one.new_score,
+        number=one.number,
+        width=one.answers.shape[1],
+        errors=tuple(one.errors.tolist()) if one.errors is not None and small else (),
+        given=_given(one) if small else (),
+        hashes=one.hashes if small else (),
+        site=one.lines[0] if one.lines else None,
+    )
 
 
-def _given(one: Judged) -> list[float]:
+def _given(one: Judged) -> tuple[float, ...]:
     """Classes where several are scored, else the one number as it is."""
     several = one.answers.shape[1] > 1
-    chosen: list[float] = (one.answers.argmax(1) if several else one.answers[:, 0]).tolist()
-    return chosen
+    return tuple((one.answers.argmax(1) if several else one.answers[:, 0]).tolist())
 
 
-def _sites(found: Sequence[Judged], number: int, other: int) -> list[Site]:
+def _sites(found: Sequence[Judged], number: int, other: int) -> tuple[Site, ...]:
     """Lines of this pass: first those that the other one does not come from."""
     by_number = {one.number: one.lines for one in found}
     mine, known = by_number[number], set(by_number[other])
     ordered = [*(x for x in mine if x not in known), *(x for x in mine if x in known)]
-    return ordered[:SHOWN_LINES]
+    return tuple(ordered[:SHOWN_LINES])

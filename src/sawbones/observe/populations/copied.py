@@ -8,14 +8,13 @@ equal to each other far less often.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sawbones.observe.populations.between import real_columns
 from sawbones.observe.populations.columns import is_id
 from sawbones.observe.populations.judged import Judged
 from sawbones.observe.populations.log import PassLog, Values
+from sawbones.schema.populations import CopiedRows
 
 LEAST_MEASURED = 3  # columns that nearly each row has a value of its own in
 WIDE = 64  # values of a row: of fewer, on a grid, there are too few different ones
@@ -24,7 +23,7 @@ MIXED = 0.02  # of a call, of the rarer of known and new rows: else it is of one
 UNSEEN_PAIRS = 3.0  # equal ones that may be missing by chance (rule of three)
 
 
-def copied_rows(log: PassLog, one: Judged) -> dict[str, Any] | None:
+def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
     """None where nothing can be said about equal rows."""
     here = log.latest()[one.number]
     if here.shape is None or here.bags:
@@ -39,16 +38,16 @@ def copied_rows(log: PassLog, one: Judged) -> dict[str, Any] | None:
     is_telling, chance = _by_chance(one.rows, here.hashes, len(trained))
     if not rows or not trained or (not is_telling and one.rows.shape[1] < WIDE):
         return None
-    return {
-        "number": one.number,
-        "models": log.num_trained_models,
-        "rows": len(rows),
-        "copies": len(copies),
-        "mixed": sum(map(len, mixed)) / sum(map(len, large)),
-        "met": len(copies) / len(trained),
-        "is_telling": is_telling,
-        "chance": chance,
-    }
+    return CopiedRows(
+        one.number,
+        models=log.num_trained_models,
+        rows=len(rows),
+        copies=len(copies),
+        mixed=sum(map(len, mixed)) / sum(map(len, large)),
+        met=len(copies) / len(trained),
+        is_telling=is_telling,
+        chance=chance,
+    )
 
 
 def _is_mixed(call: list[int], trained: set[int]) -> bool:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.observe.populations.held import LEAST_ROWS, Held
-from sawbones.observe.populations.likeness import Likeness
 from sawbones.observe.populations.log import Pass, Values, cut
 from sawbones.schema import Site
+from sawbones.schema.populations import Likeness
 
 Errors = npt.NDArray[np.float64]
 

@@ -4,21 +4,10 @@ quantised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 
-
-@dataclass(frozen=True)
-class Likeness:
-    cls: str
-    shared: float  # share of the trained model's tensors, or layers, that it has by name and shape
-    distance: float | None  # of these, relative to their size; None where they cannot be compared
-    cosine: float | None  # of their matrices: 0 between two random starts, 1 for a copy
-    buffers: float | None  # the same of buffers: running means and variances
-    kind: str  # "quantised", "scripted", "exported", "copy"
-    dtype: str
+from sawbones.schema.populations import Likeness
 
 
 def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
@@ -32,7 +21,7 @@ def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
         layers = {name for name, m in trained.named_modules() if any(m._parameters.values())}
         known = {name for name, _ in other.named_modules()}
         shared = len(layers & known) / max(len(layers), 1)
-        return Likeness(type(other).__name__, shared, None, None, None, kind, "qint8")
+        return Likeness(type(other).__name__, shared, None, None, None, kind)
     same = [
         name
         for name, p in ours.items()
@@ -46,7 +35,6 @@ def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
         for n in mine
         if n in yours and mine[n].is_floating_point() and mine[n].shape == yours[n].shape
     ]
-    dtype = str(next(iter(theirs.values())).dtype).removeprefix("torch.")
     return Likeness(
         type(other).__name__,
         shared,
@@ -54,7 +42,6 @@ def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
         cosine_of([(ours[n], theirs[n]) for n in same if ours[n].dim() > 1]),
         _distance(kept) if kept else None,
         kind,
-        dtype,
     )
 
 

@@ -27,11 +27,12 @@ from sawbones.observe.populations.held import (
     held_columns,
     target_among,
 )
-from sawbones.observe.populations.likeness import Likeness, likeness
+from sawbones.observe.populations.likeness import likeness
 from sawbones.observe.populations.words import bags_of
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.sources.containers import hash_rows
 from sawbones.schema import Site
+from sawbones.schema.populations import Likeness
 
 MAX_VALUES = 1 << 22  # of all rows that are kept
 MAX_WIDTH = 1 << 13

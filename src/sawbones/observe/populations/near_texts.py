@@ -5,12 +5,13 @@ other punctuation. Read from the ids that the model is given, whatever made them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from sawbones.observe.populations.judged import Judged, score_of
 from sawbones.observe.populations.words import BUCKETS, LEAST_WORDS, Bags
+from sawbones.schema.populations import DerivedRows
 
 MAX_EVALUATED = 300
 LEAST_TRAINED, LEAST_EVALUATED = 100, 40
@@ -20,7 +21,7 @@ FAR = 0.4  # the same for the tenth-nearest: texts of one template are near to m
 TENTH = 10
 
 
-def near_texts(one: Judged, bags: Bags, trained: Bags) -> dict[str, Any] | None:
+def near_texts(one: Judged, bags: Bags, trained: Bags) -> DerivedRows | None:
     """How many texts of this pass have a near copy among the trained ones; None where texts are too
     few or too short to say.
     """
@@ -38,11 +39,13 @@ def near_texts(one: Judged, bags: Bags, trained: Bags) -> dict[str, Any] | None:
     either = a.sum(1)[:, None] + b.sum(1)[None, :] - both
     nearest = np.sort(both / np.maximum(either, 1), axis=1)
     near = (nearest[:, -1] >= NEAR) & (nearest[:, -TENTH] <= FAR)
-    told: dict[str, Any] = {"rows": len(picked), "near": int(near.sum()), "kind": one.kind}
-    if one.errors is not None and near.any() and not near.all():
-        told["score"] = score_of(one.errors[picked], one.kind)
-        told["new_score"] = score_of(one.errors[picked][~near], one.kind)
-    return told
+    told = DerivedRows(len(picked), int(near.sum()), one.kind)
+    if one.errors is None or not near.any() or near.all():
+        return told
+    errors = one.errors[picked]
+    return replace(
+        told, score=score_of(errors, one.kind), new_score=score_of(errors[~near], one.kind)
+    )
 
 
 def joined(kept: Sequence[Bags]) -> Bags:

@@ -8,13 +8,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.observe.populations.judged import Judged
 from sawbones.observe.populations.shifting import ERROR_RATE
+from sawbones.schema.populations import PreparedColumn, ServedPair
 
 MAX_COLUMNS = 512
 SAME_COLUMN = 0.999  # correlation of ranks over the rows: one follows the other
@@ -28,7 +28,7 @@ COPY_COSINE = (
 Rows = npt.NDArray[np.float32]
 
 
-def served_pairs(found: Sequence[Judged]) -> list[dict[str, Any]]:
+def served_pairs(found: Sequence[Judged]) -> list[ServedPair]:
     """Passes of a copy, or over the same rows prepared otherwise, beside that of the trained
     model.
     """
@@ -41,11 +41,11 @@ def served_pairs(found: Sequence[Judged]) -> list[dict[str, Any]]:
             pair = _compared(trained, served)
             if pair is not None:
                 told.append(pair)
-    told.sort(key=lambda pair: (-pair["apart"], pair["trained"], pair["served"]))
+    told.sort(key=lambda pair: (-pair.apart, pair.trained, pair.served))
     return told[:6]
 
 
-def _compared(trained: Judged, served: Judged) -> dict[str, Any] | None:
+def _compared(trained: Judged, served: Judged) -> ServedPair | None:
     if trained.answers.shape[1] != served.answers.shape[1]:
         return None
     is_copy = served.likeness is not None
@@ -60,35 +60,23 @@ def _compared(trained: Judged, served: Judged) -> dict[str, Any] | None:
     else:
         spread = float(ours.std()) or 1.0
         apart = float(np.abs(ours - theirs).mean() / spread)
-    scale = float(np.abs(ours).max()) or 1.0
-    like = served.likeness
     if served.errors is None and trained.kind == "classes" and trained.wanted is not None:
         wrong = (served.given != trained.wanted[order]).astype(np.float64)
         served = replace(served, kind="classes", errors=wrong)
-    return {
-        "trained": trained.number,
-        "served": served.number,
-        "rows": len(served.hashes),
-        "kind": "classes" if ours.shape[1] > 1 else trained.kind,
-        "apart": apart,
-        "largest": float(np.abs(ours - theirs).max()) / scale,
-        "scores": [_score(trained, order), _score(served, np.arange(len(served.hashes)))],
-        "lower": _least_loss(trained, served, order),
-        "prepared": prepared[:3],
-        "num_prepared": len(prepared),
-        "width": trained.rows.shape[1],
-        "is_copy": is_copy,
-        "is_training": served.is_training and not trained.is_training,
-        "copy": None
-        if like is None
-        else {
-            "cls": like.cls,
-            "kind": like.kind,
-            "distance": like.distance,
-            "buffers": like.buffers,
-            "dtype": like.dtype,
-        },
-    }
+    return ServedPair(
+        trained.number,
+        served.number,
+        len(served.hashes),
+        "classes" if ours.shape[1] > 1 else trained.kind,
+        apart,
+        (_score(trained, order), _score(served, np.arange(len(served.hashes)))),
+        _least_loss(trained, served, order),
+        tuple(prepared[:3]),
+        len(prepared),
+        trained.rows.shape[1],
+        served.is_training and not trained.is_training,
+        served.likeness,
+    )
 
 
 def _is_copy(served: Judged) -> bool:
@@ -100,7 +88,7 @@ def _is_copy(served: Judged) -> bool:
 
 def _same_rows(
     trained: Judged, served: Judged
-) -> tuple[npt.NDArray[np.int64] | None, list[dict[str, Any]]]:
+) -> tuple[npt.NDArray[np.int64] | None, list[PreparedColumn]]:
     """(for each served row the trained model's own, or None; the columns that were prepared
     otherwise).
     """
@@ -119,7 +107,7 @@ def _same_rows(
     return np.arange(len(served.hashes)), changed
 
 
-def _columns_alike(ours: Rows, theirs: Rows) -> tuple[float, list[dict[str, Any]]]:
+def _columns_alike(ours: Rows, theirs: Rows) -> tuple[float, list[PreparedColumn]]:
     """(share of the columns that follow the other's, in their own place or in another one; those
     that differ, nothing where one of them follows none).
     """
@@ -139,9 +127,9 @@ def _columns_alike(ours: Rows, theirs: Rows) -> tuple[float, list[dict[str, Any]
             continue
         factor = float(b[:, column].std() / a[:, column].std())
         moved = float((b[:, column].mean() - a[:, column].mean()) / a[:, column].std())
-        changed.append({"column": column, "factor": factor, "shift": moved})
+        changed.append(PreparedColumn(column, factor, moved))
         strange += follows[:, i].max() < SAME_COLUMN
-    changed.sort(key=lambda c: -max(abs(math.log(max(c["factor"], 1e-9))), abs(c["shift"])))
+    changed.sort(key=lambda c: -max(abs(math.log(max(c.factor, 1e-9))), abs(c.shift)))
     if strange:  # noise, or a column that was shuffled: no preparation
         return 0.0, []
     return float(np.mean(follows.max(0) >= SAME_COLUMN)), changed

@@ -18,6 +18,13 @@ import numpy.typing as npt
 
 from sawbones.observe.populations.held import LEAST_ROWS
 from sawbones.observe.populations.judged import Errors, Judged
+from sawbones.schema.populations import (
+    MovedColumn,
+    MovedTargets,
+    PrecisionFall,
+    RowKind,
+    WorsePair,
+)
 from sawbones.stats.distributions import wilson
 
 ERROR_RATE = 0.01  # of all comparisons together, where nothing differs
@@ -33,7 +40,7 @@ Rows = npt.NDArray[np.float32]
 Column = npt.NDArray[np.float64]
 
 
-def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[dict[str, Any]]:
+def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[WorsePair]:
     """Populations against others of the same model, where they are worse at all, and kinds of row
     within one population against the rest of it. `trained`: some rows that were trained on.
     """
@@ -49,28 +56,34 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[dict[str, Any]]:
         precision = _precision(rest, later, ERROR_RATE / tried)
         if lower <= 0 and precision is None:
             continue
+        columns = _moved_columns(rest.rows, later.rows, ERROR_RATE / tried)
+        labels = _labels(rest, later, ERROR_RATE / tried)
         told.append(
-            {
-                "reference": reference.number,
-                "later": later.number,
-                "is_part": rest is not reference,
-                "kind": later.kind,
-                "rows": [len(rest.hashes), len(later.hashes)],
-                "scores": [rest.score, later.score],
-                "lower": lower,
-                "ratio": ratio,
-                "tried": tried,
-                "precision": precision,
-                "kinds": _kinds(rest, later, trained),
-                **_what_moved(rest, later, ERROR_RATE / tried),
-            }
+            WorsePair(
+                reference.number,
+                later.number,
+                rest is not reference,
+                later.kind,
+                (len(rest.hashes), len(later.hashes)),
+                (rest.score, later.score),
+                lower,
+                ratio,
+                tried,
+                rest.rows.shape[1],
+                precision,
+                _kinds(rest, later, trained),
+                tuple(columns[:SHOWN]),
+                len(columns),
+                labels,
+                _within_classes(rest, later, ERROR_RATE / tried) if labels and columns else 0.0,
+            )
         )
     told.sort(
         key=lambda pair: (
-            -max(pair["lower"], 0.0),
-            -(pair["precision"] or {"lower": 0.0})["lower"],
-            pair["reference"],
-            pair["later"],
+            -max(pair.lower, 0.0),
+            -(pair.precision.lower if pair.precision else 0.0),
+            pair.reference,
+            pair.later,
         )
     )
     return told[:6]
@@ -106,16 +119,16 @@ def _part(one: Judged, keep: npt.NDArray[np.bool_], least: int = LEAST_ROWS) -> 
     )
 
 
-def _worse_kinds(whole: Judged) -> Iterator[dict[str, Any]]:
+def _worse_kinds(whole: Judged) -> Iterator[WorsePair]:
     """Every value of every column that has few of them, against all other rows."""
-    parts: list[tuple[dict[str, Any], npt.NDArray[np.bool_]]] = [
-        ({"column": column, "value": float(value)}, whole.rows[:, column] == value)
+    parts: list[tuple[RowKind, npt.NDArray[np.bool_]]] = [
+        (RowKind(column, float(value)), whole.rows[:, column] == value)
         for column in range(min(whole.rows.shape[1], MAX_COLUMNS))
         if 2 <= len(values := np.unique(whole.rows[:, column])) <= FEW_KINDS
         for value in values
     ]
     parts += [
-        ({"column": held.name, "value": name}, held.codes == code)
+        (RowKind(held.name, name), held.codes == code)
         for held in whole.held
         if not _names_the_class(held.codes, whole.wanted)
         for code, name in enumerate(held.kinds)
@@ -126,24 +139,19 @@ def _worse_kinds(whole: Judged) -> Iterator[dict[str, Any]]:
             continue
         lower, ratio = _worse(rest, here, ERROR_RATE / len(parts))
         if lower > 0:
-            yield {
-                "reference": whole.number,
-                "later": whole.number,
-                "is_part": True,
-                "kind": whole.kind,
-                "rows": [len(rest.hashes), len(here.hashes)],
-                "scores": [rest.score, here.score],
-                "lower": lower,
-                "ratio": ratio,
-                "tried": len(parts),
-                "precision": None,
-                "kinds": [kind],
-                "columns": [],
-                "num_columns": 0,
-                "width": whole.rows.shape[1],
-                "labels": None,
-                "within": 0,
-            }
+            yield WorsePair(
+                whole.number,
+                whole.number,
+                True,
+                whole.kind,
+                (len(rest.hashes), len(here.hashes)),
+                (rest.score, here.score),
+                lower,
+                ratio,
+                len(parts),
+                whole.rows.shape[1],
+                kinds=(kind,),
+            )
 
 
 def _names_the_class(codes: npt.NDArray[np.int64], wanted: Rows | None) -> bool:
@@ -154,7 +162,7 @@ def _names_the_class(codes: npt.NDArray[np.int64], wanted: Rows | None) -> bool:
     return bool(pairs.shape[1] == len(np.unique(codes)))
 
 
-def _kinds(reference: Judged, later: Judged, trained: Rows) -> list[dict[str, Any]]:
+def _kinds(reference: Judged, later: Judged, trained: Rows) -> tuple[RowKind, ...]:
     """Columns of few kinds in which the later rows are all of one that the reference hardly has,
     and training has some of: a part of what the model knows, not something new.
     """
@@ -170,8 +178,8 @@ def _kinds(reference: Judged, later: Judged, trained: Rows) -> list[dict[str, An
             and np.mean(reference.rows[:, column] == value) < 1 - PART
             and np.mean(known == value) >= LEAST_KNOWN
         ):
-            found.append({"column": column, "value": float(value)})
-    return found[:SHOWN]
+            found.append(RowKind(column, float(value)))
+    return tuple(found[:SHOWN])
 
 
 def _worse(reference: Judged, later: Judged, rate: float) -> tuple[float, float]:
@@ -194,7 +202,7 @@ def _worse(reference: Judged, later: Judged, rate: float) -> tuple[float, float]
     return math.log(theirs / ours) - z * off, theirs / ours
 
 
-def _precision(reference: Judged, later: Judged, rate: float) -> dict[str, Any] | None:
+def _precision(reference: Judged, later: Judged, rate: float) -> PrecisionFall | None:
     """The class whose answers are right far less often, at the least; None where there is none."""
     if reference.kind != "classes" or reference.errors is None or later.errors is None:
         return None
@@ -210,9 +218,9 @@ def _precision(reference: Judged, later: Judged, rate: float) -> dict[str, Any] 
         low = wilson(len(ours) - ours.sum(), len(ours), z)[0]
         high = wilson(len(theirs) - theirs.sum(), len(theirs), z)[1]
         lower = before - after - math.hypot(before - low, high - after)
-        found.append({"class": float(c), "before": before, "after": after, "lower": lower})
-    worst = max(found, key=lambda f: f["lower"], default=None)
-    return worst if worst is not None and worst["lower"] > 0 else None
+        found.append(PrecisionFall(float(c), before, after, lower))
+    worst = max(found, key=lambda f: f.lower, default=None)
+    return worst if worst is not None and worst.lower > 0 else None
 
 
 def _relative_error(errors: Errors) -> float:
@@ -222,22 +230,9 @@ def _relative_error(errors: Errors) -> float:
 # what moved
 
 
-def _what_moved(reference: Judged, later: Judged, rate: float) -> dict[str, Any]:
-    ours, theirs = reference.rows, later.rows
-    columns = list(_moved_columns(ours, theirs, rate))
-    labels = _labels(reference, later, rate)
-    return {
-        "columns": columns[:SHOWN],
-        "num_columns": len(columns),
-        "width": ours.shape[1],
-        "labels": labels,
-        "within": _within_classes(reference, later, rate) if labels and columns else 0,
-    }
-
-
 def _moved_columns(
     ours: npt.NDArray[Any], theirs: npt.NDArray[Any], rate: float
-) -> Iterator[dict[str, Any]]:
+) -> list[MovedColumn]:
     """Columns whose values are distributed otherwise, the furthest first."""
     width = min(ours.shape[1], MAX_COLUMNS)
     critical = _critical(len(ours), len(theirs), rate / max(width, 1))
@@ -249,26 +244,16 @@ def _moved_columns(
             continue
         apart = ks_distance(a, b)
         if apart > critical:
-            found.append({"column": i, "apart": apart, **_how(a, b)})
-    yield from sorted(found, key=lambda c: (-_size(c), c["column"]))
+            spread = float(a.std())
+            scale = spread or float(np.abs(a).max()) or 1.0
+            shift = float((b.mean() - a.mean()) / scale)
+            found.append(MovedColumn(i, apart, shift, float(b.std() / scale) if spread else 1.0))
+    return sorted(found, key=lambda c: (-_size(c), c.column))
 
 
-def _size(column: dict[str, Any]) -> float:
-    spread = abs(math.log(column["spread"])) if column["spread"] else math.inf
-    return float(max(spread, abs(column["shift"]), column["apart"]))
-
-
-def _how(a: Column, b: Column) -> dict[str, Any]:
-    """The shift in spreads of the reference, and the spread as a factor of it."""
-    spread = float(a.std())
-    scale = spread or float(np.abs(a).max()) or 1.0
-    return {
-        "shift": float((b.mean() - a.mean()) / scale),
-        "spread": float(b.std() / scale) if spread else 1.0,
-        "few": bool(len(np.unique(a)) <= FEW_KINDS and len(np.unique(b)) <= FEW_KINDS),
-        "constant": bool(b.std() == 0),
-        "apart_values": bool(b.min() > a.max() or b.max() < a.min()),
-    }
+def _size(column: MovedColumn) -> float:
+    spread = abs(math.log(column.spread)) if column.spread else math.inf
+    return max(spread, abs(column.shift), column.apart)
 
 
 def ks_distance(a: Column, b: Column) -> float:
@@ -283,7 +268,7 @@ def _critical(n: int, m: int, rate: float) -> float:
     return math.sqrt(-math.log(max(rate, 1e-300) / 2) / 2) * math.sqrt((n + m) / (n * m))
 
 
-def _labels(reference: Judged, later: Judged, rate: float) -> dict[str, Any] | None:
+def _labels(reference: Judged, later: Judged, rate: float) -> MovedTargets | None:
     """How the targets moved, beyond chance; None where they did not."""
     ours, theirs = reference.wanted, later.wanted
     if ours is None or theirs is None:
@@ -299,11 +284,11 @@ def _labels(reference: Judged, later: Judged, rate: float) -> dict[str, Any] | N
         off = math.sqrt(pooled * (1 - pooled) * (1 / len(ours) + 1 / len(theirs)))
         if abs(after - before) <= z * off:
             return None
-        return {"class": name, "before": before, "after": after, "apart": abs(after - before)}
+        return MovedTargets(before, after, abs(after - before), name)
     apart = ks_distance(ours.astype(np.float64), theirs.astype(np.float64))
     if apart <= _critical(len(ours), len(theirs), rate):
         return None
-    return {"before": float(ours.mean()), "after": float(theirs.mean()), "apart": apart}
+    return MovedTargets(float(ours.mean()), float(theirs.mean()), apart)
 
 
 def _within_classes(reference: Judged, later: Judged, rate: float) -> float:
@@ -314,6 +299,6 @@ def _within_classes(reference: Judged, later: Judged, rate: float) -> float:
     for c in np.intersect1d(reference.wanted, later.wanted):
         ours, theirs = reference.rows[reference.wanted == c], later.rows[later.wanted == c]
         if len(ours) >= LEAST_ROWS and len(theirs) >= LEAST_ROWS // 2:
-            moved = list(_moved_columns(ours, theirs, rate))
-            furthest = max([furthest, *(m["apart"] for m in moved)])
+            moved = _moved_columns(ours, theirs, rate)
+            furthest = max([furthest, *(m.apart for m in moved)])
     return furthest

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from sawbones.observe.populations.columns import MAX_ROWS, share_right
 from sawbones.observe.populations.judged import Judged
 from sawbones.observe.populations.log import PassLog
+from sawbones.schema.populations import PutBack, WorsePair
 
 REGAINED = 0.8  # of what the score is below that of the other population
 LEAST_LOST = 0.1  # below it: less says nothing about which change heals
@@ -26,19 +26,17 @@ GREY_LEVELS = 255.0
 Pictures = npt.NDArray[np.float32]
 
 
-def put_back(
-    log: PassLog, found: Sequence[Judged], pairs: Sequence[dict[str, Any]]
-) -> dict[str, Any] | None:
+def put_back(log: PassLog, found: Sequence[Judged], pairs: Sequence[WorsePair]) -> PutBack | None:
     """The change that makes the first far worse population good again, with both scores."""
     by_number = {one.number: one for one in found}
     for pair in pairs:
-        told = _healed(log, by_number[pair["reference"]], by_number[pair["later"]])
+        told = _healed(log, by_number[pair.reference], by_number[pair.later])
         if told is not None:
             return told
     return None
 
 
-def _healed(log: PassLog, reference: Judged, later: Judged) -> dict[str, Any] | None:
+def _healed(log: PassLog, reference: Judged, later: Judged) -> PutBack | None:
     trained, shape = log.module_of(later.number), log.latest()[later.number].shape
     if trained is None or shape is None or later.wanted is None or later.kind != "classes":
         return None
@@ -55,34 +53,34 @@ def _healed(log: PassLog, reference: Judged, later: Judged) -> dict[str, Any] | 
         (share_right(module, np.ascontiguousarray(other), wanted) or 0.0, name, order)
         for name, order, other in _changes(pictures)
     ]
-    after, name, order = max(tried, key=lambda t: t[0], default=(0.0, "", []))
+    after, name, order = max(tried, key=lambda t: t[0], default=(0.0, "", ()))
     if after - before < REGAINED * (reference.score - before):
         return None
-    return {
-        "reference": reference.number,
-        "served": later.number,
-        "rows": len(pictures),
-        "change": name,
-        "order": order,
-        "scores": [reference.score, before, after],
-        "num_tried": len(tried),
-    }
+    return PutBack(
+        reference.number,
+        later.number,
+        len(pictures),
+        change=name,
+        order=order,
+        scores=(reference.score, before, after),
+        num_tried=len(tried),
+    )
 
 
 def _right(one: Judged) -> npt.NDArray[np.bool_]:
     return np.asarray(one.given == one.wanted)
 
 
-def _changes(pictures: Pictures) -> Iterator[tuple[str, list[int], Pictures]]:
+def _changes(pictures: Pictures) -> Iterator[tuple[str, tuple[int, ...], Pictures]]:
     """(what is put back, the order of the channels where it is that, the pictures)."""
     channels = pictures.shape[1]
     if channels == 3:
         for order in itertools.permutations(range(channels)):
             if order != tuple(range(channels)):
-                yield "channels", list(order), pictures[:, order]
-    yield "values times 255", [], pictures * np.float32(GREY_LEVELS)
-    yield "values divided by 255", [], pictures / np.float32(GREY_LEVELS)
-    yield "upside down", [], pictures[:, :, ::-1]
-    yield "left and right exchanged", [], pictures[:, :, :, ::-1]
+                yield "channels", order, pictures[:, order]
+    yield "values times 255", (), pictures * np.float32(GREY_LEVELS)
+    yield "values divided by 255", (), pictures / np.float32(GREY_LEVELS)
+    yield "upside down", (), pictures[:, :, ::-1]
+    yield "left and right exchanged", (), pictures[:, :, :, ::-1]
     if pictures.shape[2] == pictures.shape[3]:
-        yield "rows and columns exchanged", [], pictures.transpose(0, 1, 3, 2)
+        yield "rows and columns exchanged", (), pictures.transpose(0, 1, 3, 2)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sawbones.observe.sources.containers import LEAST_ROWS
 from sawbones.observe.sources.placing import is_index
+from sawbones.schema import Site
+from sawbones.schema.sources import LeftOut
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
 
 
-def left_out(
-    versions: Sequence[Version], trained: set[int], again: set[int]
-) -> dict[str, Any] | None:
+def left_out(versions: Sequence[Version], trained: set[int], again: set[int]) -> LeftOut | None:
     """`again`: hashes of evaluated rows that were trained on before. None where nobody held the
     others together.
     """
@@ -30,17 +30,9 @@ def left_out(
     found = _rows_of(versions, others) or _numbers_of(versions, len(others), len(again))
     if found is None:
         return None
-    return {
-        "trained": len(trained),
-        "again": len(again),
-        "held": found.count,
-        "site": {
-            "file": found.file,
-            "line": found.line,
-            "function": found.code.co_name,
-            "code": linecache.getline(found.code.co_filename, found.line).strip()[:200],
-        },
-    }
+    code = linecache.getline(found.code.co_filename, found.line).strip()[:200]
+    site = Site(found.file, found.line, found.code.co_name, code)
+    return LeftOut(len(trained), len(again), found.count, site)
 
 
 def _rows_of(versions: Sequence[Version], others: set[int]) -> Version | None:

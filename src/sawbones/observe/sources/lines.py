@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sawbones.observe.sites import is_user_file
+from sawbones.schema.sources import Sources
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import SourceLog
@@ -144,10 +145,10 @@ class LineWatch:
             self.log.is_loss_by_hand = True
             self.log.asked(plain[0])
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Sources:
         self.stop()
         if self.failed:
-            return {"why": f"the script's lines were not followed ({self.failed})"}
+            return Sources(f"the script's lines were not followed ({self.failed})")
         if self.log is None:
-            return {"why": "another tool traces the script, or no array was seen"}
+            return Sources("another tool traces the script, or no array was seen")
         return self.log.record()

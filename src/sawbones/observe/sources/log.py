@@ -12,8 +12,8 @@ import hashlib
 import time
 import types
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from sawbones.observe.sources.containers import (
     LEAST_ROWS,
     Hashes,
     Numbers,
-    Places,
     Rows,
     change_rows,
     copy_rows,
@@ -38,6 +37,8 @@ from sawbones.observe.sources.containers import (
 from sawbones.observe.sources.left_out import left_out
 from sawbones.observe.sources.matching import matched
 from sawbones.observe.variables import variables_of
+from sawbones.schema import Site
+from sawbones.schema.sources import FollowedCall, HeldValue, KeptRow, RowChange, Sources
 
 MAX_VERSIONS = 600
 MAX_SECONDS = 6.0  # spent on looking, in all
@@ -79,7 +80,7 @@ class Call:
 
 
 class SourceLog:
-    def __init__(self, shown: Callable[[str], str], change: dict[str, Any] | None = None) -> None:
+    def __init__(self, shown: Callable[[str], str], change: RowChange | None = None) -> None:
         self._shown = shown
         self._change = change
         self._changed: list[str] = []
@@ -92,13 +93,14 @@ class SourceLog:
         self._large = 0
         self._filled: dict[tuple[Any, int], int] = {}  # large ones -> their version
         self._values: dict[tuple[Any, str], bytes] = {}
-        self._trace: list[list[Any]] = []
+        # where, name, digest of a value or number of a version, caller
+        self._trace: list[tuple[Site, str, str | int, Site | None]] = []
         self._spent = 0.0
         self._events = 0
         self._calls: list[Call] = []
         self._numbers = {"train": 0, "eval": 0}
         self._met: list[tuple[str, int, list[int]]] = []  # phase, number of the call, rows
-        self._kept: list[list[Any]] = []  # phase, number, place, what the model is given
+        self._kept: list[KeptRow] = []
         self._evaluated_after_training = False
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._again: set[int] = set()  # rows that are evaluated after they were trained on
@@ -126,9 +128,8 @@ class SourceLog:
             key = (frame.f_code, name)
             if self._values.get(key) != digest:
                 self._values[key] = digest
-                place = [self._shown(frame.f_code.co_filename), frame.f_code.co_name, line]
-                caller = self._caller(frame)
-                self._trace.append([*place, name, "value", digest.hex(), "", caller])
+                site = self._site(frame, line)
+                self._trace.append((site, name, digest.hex(), self._caller(frame)))
         self._spent += time.perf_counter() - began
         if self._spent > MAX_SECONDS or len(self._versions) > MAX_VERSIONS:
             self.why = "the script holds more data than could be followed line by line"
@@ -152,11 +153,11 @@ class SourceLog:
             self._versions[self._known[key][2]].is_remade = True
         # held, so that its id is not given to another
         self._known[key] = (value, digest, len(self._versions))
-        file = self._shown(frame.f_code.co_filename)
-        here = Version(frame.f_code, file, line, frame.f_lineno, name, depth, rows, self._events)
-        self._versions.append(here)
-        number, caller = len(self._versions) - 1, self._caller(frame)
-        self._trace.append([file, frame.f_code.co_name, line, name, number, caller])
+        site = self._site(frame, line)
+        self._trace.append((site, name, len(self._versions), self._caller(frame)))
+        self._versions.append(
+            Version(frame.f_code, site.file, line, frame.f_lineno, name, depth, rows, self._events)
+        )
 
     def _has_room(self, key: tuple[Any, int], rows: Rows) -> bool:
         """Whether a large container is noted by itself. One that is filled row by row is noted
@@ -171,41 +172,42 @@ class SourceLog:
         self._filled[key] = len(self._versions)
         return True
 
-    def _caller(self, frame: types.FrameType) -> list[Any] | None:
-        """[file, function, line] of the script's own code that called this."""
+    def _site(self, frame: types.FrameType, line: int) -> Site:
+        return Site(self._shown(frame.f_code.co_filename), line, frame.f_code.co_name)
+
+    def _caller(self, frame: types.FrameType) -> Site | None:
+        """The line of the script's own code that called this."""
         outer = frame.f_back
         while outer is not None and not is_user_file(outer.f_code.co_filename):
             outer = outer.f_back
-        if outer is None:
-            return None
-        return [self._shown(outer.f_code.co_filename), outer.f_code.co_name, outer.f_lineno]
+        return None if outer is None else self._site(outer, outer.f_lineno)
 
     def _apply(self, frame: types.FrameType, scope: Mapping[str, Any]) -> None:
         change = self._change
-        if change is None or self._changed or frame.f_lineno != change["at"]:
+        if change is None or self._changed or frame.f_lineno != change.place.at:
             return
         if (
-            frame.f_code.co_name != change["function"]
-            or self._shown(frame.f_code.co_filename) != change["file"]
+            frame.f_code.co_name != change.place.function
+            or self._shown(frame.f_code.co_filename) != change.place.file
         ):
             return
-        rows = np.array(change["rows"], np.int64)
+        rows = np.array(change.rows, np.int64)
         for name, value in held_rows(scope):
             seen = read(value)
-            if seen is None or len(seen.hashes) != change["count"]:
+            if seen is None or len(seen.hashes) != change.count:
                 continue
-            if change["what"] == "features" and name in change["names"]:
-                if change_rows(value, rows, change.get("only_reals", False)):
+            if change.what == "features" and name in change.place.names:
+                if change_rows(value, rows, change.only_reals):
                     self._changed.append(name)
-            elif change["what"] == "copies":
-                if copy_rows(value, rows, np.array(change["taken"], np.int64)):
+            elif change.what == "copies":
+                if copy_rows(value, rows, np.array(change.taken, np.int64)):
                     self._changed.append(name)
-            elif change["what"] == "scrambled":
-                columns = [column for held, column in change["columns"] if held == name]
+            elif change.what == "scrambled":
+                columns = [column for held, column in change.columns if held == name]
                 if columns and scramble_columns(value, columns):
                     self._changed.append(name)
-            elif change["what"] == "labels":
-                for label, column in change["labels"]:
+            elif change.what == "labels":
+                for label, column in change.place.labels:
                     if name == label and turn_labels(value, column, rows):
                         self._changed.append(name)
 
@@ -265,11 +267,12 @@ class SourceLog:
             if sum(len(hashes) for _, _, hashes in self._met) < MAX_ROWS_MET:
                 self._met.append((call.phase, number, call.hashes.tolist()))
             return
-        asked = self._change.get("kept", {}).get(call.phase, ())
+        asked = self._change.kept.get(call.phase, ())
         given = [t for _, t in found if t.dim() and t.shape[0] == size and not t.is_complex()]
         for place in (place for of_call, place in asked if of_call == number and place < size):
             rows = [t[place].detach().reshape(-1)[:VALUES_KEPT] for t in given]
-            self._kept.append([call.phase, number, place, [row.double().tolist() for row in rows]])
+            values = tuple(tuple(row.double().tolist()) for row in rows)
+            self._kept.append(KeptRow(call.phase, number, place, values))
 
     def _is_worth_keeping(self, call: Call) -> bool:
         """Rows that were not met before, as long as there is room."""
@@ -302,71 +305,69 @@ class SourceLog:
 
     # the end
 
-    def record(self) -> dict[str, Any]:
-        if self._change is not None:
-            return {
-                "changed": self._changed,
-                "calls": [_plain(c) for c in self._calls],
-                "trace": self._traced(np.array(self._change["rows"], np.int64)),
-                "answer_of": self._answers() if self._change["what"] in SCORED else {},
-                "kept": self._kept,
-                "why": self.why,
-            }
+    def record(self) -> Sources:
+        calls, change = tuple(_followed(c) for c in self._calls), self._change
+        if change is not None:
+            return Sources(
+                self.why,
+                calls=calls,
+                trace=self._traced(change.rows, change.count),
+                answer_of=self._answers() if change.what in SCORED else {},
+                changed=tuple(self._changed),
+                kept=tuple(self._kept),
+            )
         if self.why:
-            return {"why": self.why}
-        matching, found = matched(self._versions, self._seen, self._width or 0, self._given)
-        found["left_out"] = left_out(self._versions, set(self._seen["train"]), self._again)
-        if "why" in found:
-            return found
-        found["by_hand"] = self.is_loss_by_hand
-        found["strangers"] = matching.strangers()
+            return Sources(self.why)
+        matching, plan = matched(self._versions, self._seen, self._width or 0, self._given)
+        plan = replace(
+            plan, left_out=left_out(self._versions, set(self._seen["train"]), self._again)
+        )
+        if plan.why:
+            return plan
+        strangers, filled = tuple(matching.strangers()), matching.filled()
         future = matching.future()
-        found["row_of"] = matching.evaluated_rows() if found["strangers"] or future else {}
-        found["filled"] = matching.filled()
-        found["answers_met"] = matching.answers_met()
-        found["paths"] = matching.paths(self._met)
-        is_scored = found["strangers"] or found["filled"]
-        found["answer_of"] = matching.answers() if is_scored else {}
         if future is not None:
-            trace = self._traced(np.array(future["rows"], np.int64), found["count"])
-            found["future"] = {**future, "trace": trace}
-        trace = self._traced(np.array(found["rows"], np.int64), found["count"])
-        for row in trace:
-            if row[3] in found["evaluated_names"]:
-                row[4] = "evaluated"
-        return {**found, "trace": trace, "calls": [_plain(c) for c in self._calls]}
+            future = replace(future, trace=self._traced(future.rows, plan.count))
+        return replace(
+            plan,
+            by_hand=self.is_loss_by_hand,
+            calls=calls,
+            trace=self._traced(plan.rows, plan.count, matching.evaluated_names),
+            future=future,
+            paths=matching.paths(self._met),
+            strangers=strangers,
+            filled=filled,
+            row_of=matching.evaluated_rows() if strangers or future else {},
+            answer_of=matching.answers() if strangers or filled else {},
+            answers_met=matching.answers_met(),
+        )
 
-    def _answers(self) -> dict[str, float]:
-        matching, found = matched(self._versions, self._seen, self._width or 0, self._given)
-        return matching.answers() if "why" not in found else {}
+    def _answers(self) -> dict[int, float]:
+        matching, plan = matched(self._versions, self._seen, self._width or 0, self._given)
+        return {} if plan.why else matching.answers()
 
-    def _traced(self, rows: Places, count: int | None = None) -> list[list[Any]]:
-        """[file, function, line, name, kind, digest, digest of the rows that were not changed,
-        caller].
-        """
-        total = count if count is not None else (self._change or {}).get("count")
+    def _traced(
+        self, rows: Sequence[int], count: int, evaluated: Collection[str] = ()
+    ) -> tuple[HeldValue, ...]:
+        """`evaluated`: names of variables that hold none but evaluated rows."""
+        places = np.array(rows, np.int64)
         out = []
-        for entry in self._trace[:2000]:
-            if len(entry) == 8:
-                out.append(entry)
-                continue
-            version = self._versions[entry[4]]
-            kept = ""
-            if version.count == total:
-                kept = _digest(np.delete(version.rows.hashes, rows)).hex()
-            whole = _digest(version.rows.hashes).hex()
-            out.append([*entry[:4], "rows", whole, kept, entry[5]])
-        return out
+        for site, name, held, caller in self._trace[:2000]:
+            kind, digest, kept = "value", held, ""
+            if isinstance(held, int):
+                hashes = self._versions[held].rows.hashes
+                kind, digest = "rows", _digest(hashes).hex()
+                if len(hashes) == count:
+                    kept = _digest(np.delete(hashes, places)).hex()
+            kind = "evaluated" if name in evaluated else kind
+            out.append(HeldValue(site, name, kind, str(digest), kept, caller))
+        return tuple(out)
 
 
-def _plain(call: Call) -> dict[str, Any]:
-    return {
-        "phase": call.phase,
-        "rows": call.hashes.tolist(),
-        "columns": call.columns,
-        "real": call.is_real,
-        "targets": call.targets,
-    }
+def _followed(call: Call) -> FollowedCall:
+    targets = None if call.targets is None else tuple(call.targets)
+    rows = tuple(call.hashes.tolist())
+    return FollowedCall(call.phase, rows, tuple(call.columns), call.is_real, targets)
 
 
 def _digest(values: Any) -> bytes:

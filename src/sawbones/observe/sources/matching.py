@@ -4,9 +4,9 @@ trained on, who is only evaluated, and the line at which the data are complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,15 @@ from sawbones.observe.sources.placing import RECOGNISED, Placing
 from sawbones.observe.sources.series import is_interleaved, is_series
 from sawbones.observe.sources.strangers import Column, find_strangers, is_given
 from sawbones.observe.sources.weaving import answers_met, unwoven
+from sawbones.schema import Site
+from sawbones.schema.sources import (
+    CopyPaths,
+    FilledColumns,
+    Future,
+    Place,
+    Sources,
+    StrangerRows,
+)
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -54,32 +63,35 @@ class Matching:
         self._space, self._base = placing.space, placing.base
         self._given = _placed(placing, given)
         self._is_whole = placing.is_whole
-        self._at: dict[str, Any] | None = None  # where rows and labels are there
+        self._at: Place | None = None  # where rows and labels are there
         self._known: Known | None = None  # once the rows of both phases were recognised
         self.unwoven: list[Version] | None = None  # what is left where rows are made of others
+        self.evaluated_names: set[str] = (
+            set()
+        )  # variables of rows that are changed, and of few others
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Sources:
         """What to change, and where; or why nothing can be."""
         if not self._seen["train"] or not self._seen["eval"]:
-            return {"why": "no rows were seen in training and in evaluation"}
+            return Sources("no rows were seen in training and in evaluation")
         space, rows_of = self._recognise()
         if space < 0:
-            return {"why": "the rows that the model is given were not found in what it holds"}
+            return Sources("the rows that the model is given were not found in what it holds")
         trained, evaluated = (
             {rows_of[h] for h in self._seen[phase] if rows_of.get(h, -1) >= 0}
             for phase in ("train", "eval")
         )
         only = sorted(evaluated - trained)
         if len(trained) < LEAST_TRAINED or len(only) < LEAST_EVALUATED:
-            return {"why": "too few rows are evaluated that are not trained on as well"}
+            return Sources("too few rows are evaluated that are not trained on as well")
         whole = [v for v in range(len(self._versions)) if self._space[v] == space]
         count = max(self._versions[v].count for v in whole if self._is_whole(v))
         if any(i >= count for i in (only[-1], max(trained))):
-            return {"why": "the table that holds all rows was not recognised"}
+            return Sources("the table that holds all rows was not recognised")
         labels = self._labels(space, count, rows_of)
         moment = self._moment(space, count, labels)
         if moment is None:
-            return {"why": "the line at which all rows and their labels are there was not found"}
+            return Sources("the line at which all rows and their labels are there was not found")
         self._at = moment
         self._known = Known(space, count, rows_of, trained, only, labels)
         # The later half: a row before all of them cannot depend on them in a process over time.
@@ -87,26 +99,25 @@ class Matching:
         features = [v for v, _ in self._feature_tables(space, count, labels)]
         self.unwoven = unwoven(self._versions, features, self._aligned(space), rows, trained)
         changed = set(rows)
-        touched = [
+        self.evaluated_names = {
             self._versions[v].name
             for v in whole
             if self._versions[v].count != count and changed & set(self._base[v].tolist())
-        ]
-        of_row = {str(h): i for h, i in rows_of.items() if h in self._seen["train"]}
-        table = self._table_moment(space, count, labels, moment)
-        moment["together"] &= self._holds_inputs(self._known, moment)
-        return {
-            "count": count,
-            "trained": len(trained),
-            "evaluated": len(only),
-            "rows": rows,
-            "early": [int(h) for h, i in of_row.items() if 0 <= i < rows[0]],
-            "evaluated_names": sorted(set(touched)),
-            **moment,
-            "table": table if table and self._holds_inputs(self._known, table) else None,
         }
+        of_row = {h: i for h, i in rows_of.items() if h in self._seen["train"]}
+        table = self._table_moment(space, count, labels, moment)
+        together = moment.together and self._holds_inputs(self._known, moment)
+        return Sources(
+            place=replace(moment, together=together),
+            table=table if table and self._holds_inputs(self._known, table) else None,
+            count=count,
+            trained=len(trained),
+            evaluated=len(only),
+            rows=tuple(rows),
+            early=tuple(h for h, i in of_row.items() if 0 <= i < rows[0]),
+        )
 
-    def strangers(self) -> list[dict[str, Any]]:
+    def strangers(self) -> list[StrangerRows]:
         """Columns by which evaluated rows have relatives, or later ones, among those trained on."""
         known = self._known
         if known is None:
@@ -134,14 +145,13 @@ class Matching:
             in_order=self._is_series() and is_interleaved(sorted(known.trained), known.evaluated),
         )
 
-    def answers_met(self) -> list[int] | None:
-        """For a series: [rows that are asked for what training rows are given, rows looked at]."""
+    def answers_met(self) -> tuple[int, int] | None:
+        """For a series: (rows that are asked for what training rows are given, rows looked at)."""
         known = self._known
         if known is None or not known.labels or not self._is_series():
             return None
         parts = self._aligned(known.space)
-        met = answers_met(self._versions, known.labels, parts, known.evaluated, known.trained)
-        return list(met)
+        return answers_met(self._versions, known.labels, parts, known.evaluated, known.trained)
 
     def _inputs(self, known: Known) -> Numbers:
         """What the model is given for each row of the source; NaN for rows it never met."""
@@ -155,7 +165,7 @@ class Matching:
                 inputs[base[right]] = version.rows.numbers[right]
         return inputs
 
-    def _holds_inputs(self, known: Known, place: Mapping[str, Any]) -> bool:
+    def _holds_inputs(self, known: Known, place: Place) -> bool:
         """Whether what the model is given is there already, and not made from it later on: a table
         of labels and who they belong to is the beginning of made-up data.
         """
@@ -163,9 +173,9 @@ class Matching:
         given = [inputs[:, i] for i in range(min(inputs.shape[1], MAX_GIVEN))]
         marked, met = set(known.labels), set(known.rows_of)
         for v, version in self._wholes(known.space, known.count):
-            if version.name not in place["names"] or version.file != place["file"]:
+            if version.name not in place.names or version.file != place.file:
                 continue
-            if version.line > place["line"] and version.code.co_name == place["function"]:
+            if version.line > place.line and version.code.co_name == place.function:
                 continue
             if met & set(version.rows.hashes[:MAX_GIVEN].tolist()):
                 return True
@@ -176,7 +186,7 @@ class Matching:
                 return True
         return False
 
-    def filled(self) -> dict[str, Any] | None:
+    def filled(self) -> FilledColumns | None:
         """Columns that the model is given and that are filled in for one class alone."""
         known, labels, at = self._known, self._label_values(), self._at
         if known is None or labels is None or at is None:
@@ -184,22 +194,21 @@ class Matching:
         inputs = self._inputs(known)
         given = [inputs[:, i] for i in range(min(inputs.shape[1], MAX_GIVEN))]
         marked = set(known.labels)
-        columns, names, most = [], [], 0
+        names: dict[tuple[str, int], str] = {}
+        most = 0
         for v, version in self._wholes(known.space, known.count):
-            if version.name not in at["names"] or version.file != at["file"]:
+            if version.name not in at.names or version.file != at.file:
                 continue
             for c in range(min(version.rows.numbers.shape[1], MAX_COLUMNS)):
                 values = version.rows.numbers[:, c]
                 rows = 0 if (v, c) in marked else is_filled_for_one_class(values, labels)
-                if rows and is_given(values, given) and [version.name, c] not in columns:
-                    columns.append([version.name, c])
-                    names.append(
-                        version.rows.names[c] if version.rows.names else f"{version.name}[:, {c}]"
-                    )
+                if rows and is_given(values, given) and (version.name, c) not in names:
+                    of_table = version.rows.names
+                    names[version.name, c] = of_table[c] if of_table else f"{version.name}[:, {c}]"
                     most = max(most, rows)
-        if not columns:
+        if not names:
             return None
-        return {"columns": columns, "names": names, "filled": most, "rows": known.count}
+        return FilledColumns(tuple(names), tuple(names.values()), most, known.count)
 
     def _label_values(self) -> Numbers | None:
         if self._known is None or not self._known.labels:
@@ -237,7 +246,7 @@ class Matching:
             if self._space[v] >= 0 and (v in own or version.count in of_size)
         }
 
-    def future(self) -> dict[str, Any] | None:
+    def future(self) -> Future | None:
         """For a series: the first line at which all rows are there in any form, a table before
         arrays that it may be made of, and all rows from one on, before which some evaluated ones
         stand. What these are made of must not change. An array that is still being filled is no
@@ -252,17 +261,9 @@ class Matching:
         start = min(tables or filled or wholes, key=lambda x: (x.depth, x.event))
         names = {x.name for x in wholes if x.event == start.event and x.code is start.code}
         middle = known.evaluated[len(known.evaluated) // 2]
-        return {
-            "file": start.file,
-            "function": start.code.co_name,
-            "line": start.line,
-            "at": start.at,
-            "names": sorted(names),
-            "count": known.count,
-            "rows": list(range(middle, known.count)),
-        }
+        return Future(_place(start, names), tuple(range(middle, known.count)))
 
-    def paths(self, calls: Sequence[tuple[str, int, Sequence[int]]]) -> dict[str, Any] | None:
+    def paths(self, calls: Sequence[tuple[str, int, Sequence[int]]]) -> CopyPaths | None:
         """Rows that could be copies of one training row each: some that are trained on, some that
         are only evaluated; where the model meets them; and the line that made what is evaluated.
         """
@@ -283,25 +284,23 @@ class Matching:
             and not self._is_whole(v)
             and not set(self._base[v].tolist()) & known.trained
         ]
-        return {
-            "rows": [*held, *second],
-            "taken": [*first, *first],
-            "kept": {
-                "train": [trained[i] for i in (*first, *second)],
-                "eval": [evaluated[i] for i in held],
-            },
-            "made": [made[-1].file, made[-1].code.co_name, made[-1].line] if made else None,
-        }
+        return CopyPaths(
+            rows=(*held, *second),
+            taken=(*first, *first),
+            train=tuple(trained[i] for i in (*first, *second)),
+            eval=tuple(evaluated[i] for i in held),
+            made=Site(made[-1].file, made[-1].line, made[-1].code.co_name) if made else None,
+        )
 
-    def evaluated_rows(self) -> dict[str, int]:
+    def evaluated_rows(self) -> dict[int, int]:
         """Hash of an evaluated row -> its number."""
         known = self._known
         if known is None:
             return {}
         of_eval = {h: known.rows_of.get(h, -1) for h in self._seen["eval"]}
-        return {str(h): i for h, i in of_eval.items() if i >= 0}
+        return {h: i for h, i in of_eval.items() if i >= 0}
 
-    def answers(self) -> dict[str, float]:
+    def answers(self) -> dict[int, float]:
         """Hash of an evaluated row -> what the model should answer, as it is asked in training."""
         known, labels = self._known, self._label_values()
         if known is None or labels is None:
@@ -369,8 +368,8 @@ class Matching:
         space: int,
         count: int,
         labels: Sequence[tuple[int, int]],
-        moment: Mapping[str, Any],
-    ) -> dict[str, Any] | None:
+        moment: Place,
+    ) -> Place | None:
         """The first table that holds rows and labels, where it is put together later than they are
         there: until then a script may still be making its data.
         """
@@ -381,25 +380,15 @@ class Matching:
             if v in column_of and x.rows.names and x.rows.numbers.shape[1] > 1
         ]
         v, start = min(tables, key=lambda t: (t[1].depth, t[1].event), default=(-1, None))
-        if start is None or (start.file, start.at) == (moment["file"], moment["at"]):
+        if start is None or (start.file, start.at) == (moment.file, moment.at):
             return None
-        return {
-            "file": start.file,
-            "function": start.code.co_name,
-            "line": start.line,
-            "at": start.at,
-            "names": [start.name],
-            "labels": [[start.name, column_of[v]]],
-            "together": True,
-        }
+        return _place(start, [start.name], [(start.name, column_of[v])], together=True)
 
-    def _moment(
-        self, space: int, count: int, labels: Sequence[tuple[int, int]]
-    ) -> dict[str, Any] | None:
+    def _moment(self, space: int, count: int, labels: Sequence[tuple[int, int]]) -> Place | None:
         """The first line, of the outermost function, before which all rows and their labels are
         there.
         """
-        best: dict[str, Any] | None = None
+        best: Place | None = None
         rank: tuple[int, int] | None = None
         for code in dict.fromkeys(v.code for v in self._versions):
             held = [(v, x) for v, x in self._wholes(space, count) if x.code is code]
@@ -419,22 +408,30 @@ class Matching:
             at = next(x for _, x in held if x.event == start)
             if rank is None or (at.depth, at.event) < rank:
                 rank = (at.depth, at.event)
-                together = all(x.event == start for _, x in there)
-                best = {
-                    "file": at.file,
-                    "function": code.co_name,
-                    "line": at.line,
-                    "at": at.at,
-                    "names": sorted({x.name for v, x in there if v in dict(features)}),
-                    "labels": [[x.name, marked[v]] for v, x in there if v in marked],
-                    "together": together,
-                }
+                best = _place(
+                    at,
+                    {x.name for v, x in there if v in dict(features)},
+                    [(x.name, marked[v]) for v, x in there if v in marked],
+                    together=all(x.event == start for _, x in there),
+                )
         return best
+
+
+def _place(
+    version: Version,
+    names: Iterable[str],
+    labels: Iterable[tuple[str, int]] = (),
+    together: bool = False,
+) -> Place:
+    held = tuple(sorted(names)), tuple(labels)
+    return Place(
+        version.file, version.code.co_name, version.line, version.at, *held, together=together
+    )
 
 
 def matched(
     versions: Sequence[Version], seen: Seen, width: int, given: Sequence[Numbers] = ()
-) -> tuple[Matching, dict[str, Any]]:
+) -> tuple[Matching, Sources]:
     """With its plan, over containers none of whose rows are made of other rows."""
     while True:
         matching = Matching(versions, seen, width, given)

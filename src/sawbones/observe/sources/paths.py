@@ -22,14 +22,14 @@ def met_places(
     phase: str,
     rows_of: Mapping[int, int],
     wanted: set[int],
-) -> dict[int, list[int]]:
-    """Row -> [call of this phase, place in its batch] where the model meets it first."""
-    places: dict[int, list[int]] = {}
+) -> dict[int, tuple[int, int]]:
+    """Row -> (call of this phase, place in its batch) where the model meets it first."""
+    places: dict[int, tuple[int, int]] = {}
     for number, hashes in ((number, hashes) for kind, number, hashes in calls if kind == phase):
         for place, h in enumerate(hashes):
             row = rows_of.get(h, -1)
             if row in wanted:
-                places.setdefault(row, [number, place])
+                places.setdefault(row, (number, place))
     return places
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from sawbones.schema.sources import StrangerRows
 
 LEAST_GROUPS, ROWS_OF_ONE = 8, 2.0
 SHARED = 0.5  # of the evaluated rows whose group is trained on
@@ -31,6 +32,7 @@ MAX_TRAINED = 4000
 
 Values = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def find_strangers(
     evaluated: Sequence[int],
     is_series: bool = False,
     in_order: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[StrangerRows]:
     """At most one column of groups and one of moments, each with the rows to overwrite.
     `is_series`: the rows follow each other like moments of a process; `in_order`: so they do, and
     its moments were dealt out to both sides.
@@ -57,7 +59,7 @@ def find_strangers(
     train, held = np.array(trained, np.int64), np.array(evaluated, np.int64)
     train = train[train < len(inputs)]
     given = [inputs[:, i] for i in range(min(inputs.shape[1], 256))]
-    found: list[dict[str, Any]] = []
+    found: list[StrangerRows] = []
     groups = [
         g
         for g in _by_group(columns, given, inputs, train, held)
@@ -65,14 +67,14 @@ def find_strangers(
     ]
     if groups:
         _, name, codes = max(groups, key=lambda g: g[0])
-        plan = _without_groups(codes, labels, train, held)
-        found += [{"column": name, "kind": "group", **plan}] if plan else []
+        plan = _without_groups(name, codes, labels, train, held)
+        found += [plan] if plan else []
     dated = next((c for c in columns if c.is_date), None)
     if dated is None and in_order and not found:
         dated = Column(ROW_ORDER, np.arange(len(inputs), dtype=np.float32), True)
     if dated is not None:
-        plan = _without_future(dated.values, labels, train, held)
-        found += [{"column": dated.name, "kind": "time", **plan}] if plan else []
+        plan = _without_future(dated.name, dated.values, labels, train, held)
+        found += [plan] if plan else []
     return found
 
 
@@ -153,8 +155,8 @@ def _nearest(inputs: Values, train: Places, held: Places) -> tuple[Places, Place
 
 
 def _without_groups(
-    codes: Places, labels: Values | None, train: Places, held: Places
-) -> dict[str, Any] | None:
+    name: str, codes: Places, labels: Values | None, train: Places, held: Places
+) -> StrangerRows | None:
     """Some groups that are evaluated, and their training rows, to be overwritten with others."""
     rows_of = np.bincount(codes[train], minlength=int(codes.max()) + 1)
     met = [g for g in np.unique(codes[held]).tolist() if rows_of[g]]
@@ -170,43 +172,35 @@ def _without_groups(
     strangers = held[np.isin(codes[held], chosen)]
     if len(chosen) < LEAST_GROUPS // 2 or len(strangers) < LEAST_STRANGERS:
         return None
-    copied = _copies(labels, train[out], train[~out])
-    return {
-        **copied,
-        "strangers": strangers.tolist(),
-        "clusters": codes[strangers].tolist(),
-        "groups": len(met),
-    }
+    of_each = tuple(strangers.tolist()), tuple(codes[strangers].tolist())
+    copies = _copies(labels, train[out], train[~out])
+    return StrangerRows(name, "group", len(met), *of_each, *copies)
 
 
 def _without_future(
-    days: Values, labels: Values | None, train: Places, held: Places
-) -> dict[str, Any] | None:
+    name: str, days: Values, labels: Values | None, train: Places, held: Places
+) -> StrangerRows | None:
     """The last evaluated rows, and all training rows from their time on."""
     start = float(np.quantile(days[held], 1 - LAST_PART))
     out = days[train] >= start
     strangers = held[days[held] > start]
     if not 0 < out.mean() <= 2 * LAST_PART or len(strangers) < LEAST_STRANGERS:
         return None
-    copied = _copies(labels, train[out], train[~out])
     order = np.argsort(days[strangers], kind="stable")
     blocks = np.empty(len(strangers), np.int64)
     blocks[order] = np.arange(len(strangers)) * LEAST_GROUPS // len(strangers)
-    return {
-        **copied,
-        "strangers": strangers.tolist(),
-        "clusters": blocks.tolist(),
-        "groups": LEAST_GROUPS,
-    }
+    of_each = tuple(strangers.tolist()), tuple(blocks.tolist())
+    copies = _copies(labels, train[out], train[~out])
+    return StrangerRows(name, "time", LEAST_GROUPS, *of_each, *copies)
 
 
-def _copies(labels: Values | None, out: Places, kept: Places) -> dict[str, Any]:
+def _copies(labels: Values | None, out: Places, kept: Places) -> tuple[Numbers, ...]:
     """For each row that goes, one that stays, of the same label where there is any: a split that
     follows the labels then stays where it is. Beside it the same for as many rows that may stay.
     """
     rng = np.random.default_rng(0)
 
-    def taken(rows: Places, pool: Places) -> list[int]:
+    def taken(rows: Places, pool: Places) -> Numbers:
         found = rng.choice(pool, len(rows))
         if labels is not None:
             for value in np.unique(labels[rows]):
@@ -214,13 +208,8 @@ def _copies(labels: Values | None, out: Places, kept: Places) -> dict[str, Any]:
                 of_it = labels[rows] == value
                 if len(same):
                     found[of_it] = rng.choice(same, int(of_it.sum()))
-        return [int(i) for i in found]
+        return tuple(int(i) for i in found)
 
     fewer = rng.permutation(kept)[: min(len(out), len(kept) // 2)]
     rest = np.setdiff1d(np.concatenate([kept, out]), fewer)
-    return {
-        "overwritten": out.tolist(),
-        "taken": taken(out, kept),
-        "control": fewer.tolist(),
-        "control_taken": taken(fewer, rest),
-    }
+    return tuple(out.tolist()), taken(out, kept), tuple(fewer.tolist()), taken(fewer, rest)

@@ -54,10 +54,10 @@ PREVIEW = True
 
 def check(run: Run) -> Iterator[Finding]:
     for pair in far_worse(run, "deployment.concept-drift"):
-        text = f"none of {pair['width']} input columns moved as far as it takes"
+        text = f"none of {pair.width} input columns moved as far as it takes"
         yield finding(
             "The model is far worse on rows whose inputs look as before",
-            where(run, pair),
+            where(run, pair.sites),
             (worse_by(pair), context(text, signal="populations")),
             Fix(
                 "Train again on rows from after the change, and find out what changed in the "

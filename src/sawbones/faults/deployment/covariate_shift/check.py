@@ -58,14 +58,12 @@ def check(run: Run) -> Iterator[Finding]:
     for pair in far_worse(run, "deployment.covariate-shift"):
         yield finding(
             f"The model is far worse on rows whose inputs have moved "
-            f"({pair['num_columns']} of {pair['width']} columns)",
-            where(run, pair),
+            f"({pair.num_columns} of {pair.width} columns)",
+            where(run, pair.sites),
             (
                 worse_by(pair),
-                *moved_by(pair["columns"]),
-                context(
-                    "targets moved beyond chance" if pair["labels"] else "targets did not move"
-                ),
+                *moved_by(pair.columns),
+                context("targets moved beyond chance" if pair.labels else "targets did not move"),
             ),
             Fix(
                 "Train on rows like those it will meet, and weigh or collect more of them where "

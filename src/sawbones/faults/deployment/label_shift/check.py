@@ -56,15 +56,17 @@ PREVIEW = True
 
 def check(run: Run) -> Iterator[Finding]:
     for pair in far_worse(run, "deployment.label-shift"):
-        moved = pair["labels"]
-        what = f"class {moved['class']:g}: share" if "class" in moved else "targets: mean"
-        text = f"{what} {moved['before']:.3g} before, {moved['after']:.3g} here"
+        moved = pair.labels
+        if moved is None:
+            continue
+        what = "targets: mean" if moved.label is None else f"class {moved.label:g}: share"
+        text = f"{what} {moved.before:.3g} before, {moved.after:.3g} here"
         yield finding(
             "The model is far worse on rows with other class rates",
-            where(run, pair),
+            where(run, pair.sites),
             (
                 worse_by(pair),
-                context(text, signal="populations", value=moved["after"], expected=moved["before"]),
+                context(text, signal="populations", value=moved.after, expected=moved.before),
                 context("within one class the inputs are distributed as before"),
             ),
             Fix(

@@ -53,14 +53,14 @@ PREVIEW = True
 
 def check(run: Run) -> Iterator[Finding]:
     for pair in far_worse(run, "deployment.pipeline-drift"):
-        first = pair["columns"][0]
+        first = pair.columns[0]
         yield finding(
-            f"Input column {first['column']} means something else on the rows that are answered "
+            f"Input column {first.column} means something else on the rows that are answered "
             "far worse",
-            where(run, pair),
-            (worse_by(pair), *moved_by(pair["columns"])),
+            where(run, pair.sites),
+            (worse_by(pair), *moved_by(pair.columns)),
             Fix(
-                f"Bring column {first['column']} to the unit and definition of training (its "
-                f"spread is {first['spread']:.3g} times that of the other rows)."
+                f"Bring column {first.column} to the unit and definition of training (its "
+                f"spread is {first.spread:.3g} times that of the other rows)."
             ),
         )

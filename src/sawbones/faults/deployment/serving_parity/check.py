@@ -49,13 +49,13 @@ documentation of torch.ao.quantization.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import deployment as limits
 from sawbones.evidence.populations import where
 from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema.populations import Likeness, PutBack, ServedPair, SwappedChannels
 
 NEEDS = ("populations",)
 USES = ("source_lines",)
@@ -69,34 +69,32 @@ EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
-    pairs = run.facts["populations"]["served"]
-    channels = run.facts["populations"].get("channels")
-    healed = run.facts["populations"].get("put_back")
-    if healed is not None:
-        yield _put_back(run, healed)
+    seen = run.populations
+    if seen.put_back is not None:
+        yield _put_back(run, seen.put_back)
         return
-    if channels is not None:
-        yield _swapped(run, channels)
+    if seen.channels is not None:
+        yield _swapped(run, seen.channels)
         return
-    if not pairs:
+    if not seen.served:
         raise NothingToJudge("no rows were evaluated twice, by a copy or prepared in another way")
-    for pair in pairs:
+    for pair in seen.served:
         if _differs(pair):
             yield _parted(run, pair)
             return
 
 
-def _swapped(run: Run, seen: Mapping[str, Any]) -> Finding:
-    order = ", ".join(map(str, seen["order"]))
+def _swapped(run: Run, seen: SwappedChannels) -> Finding:
+    order = ", ".join(map(str, seen.order))
     text = (
-        f"over {seen['rows']} pictures the correlations between channels are {seen['apart']:.2f} "
-        f"from those of the other evaluation; in the order {order} only {seen['left']:.2f} "
-        f"(chance: {seen['noise']:.2f})"
+        f"over {seen.rows} pictures the correlations between channels are {seen.apart:.2f} "
+        f"from those of the other evaluation; in the order {order} only {seen.left:.2f} "
+        f"(chance: {seen.noise:.2f})"
     )
     return finding(
         "Pictures are given with their channels in another order",
-        where(run, seen),
-        (compared(text, seen["apart"], limits.OTHER_CHANNELS, expected=0, signal="populations"),),
+        where(run, seen.sites),
+        (compared(text, seen.apart, limits.OTHER_CHANNELS, expected=0, signal="populations"),),
         Fix(
             f"Put the channels into the order of training before anything else is done to them: "
             f"channels {order} of what comes (BGR to RGB: frame[..., ::-1]). Best in the one "
@@ -105,19 +103,19 @@ def _swapped(run: Run, seen: Mapping[str, Any]) -> Finding:
     )
 
 
-def _put_back(run: Run, seen: Mapping[str, Any]) -> Finding:
+def _put_back(run: Run, seen: PutBack) -> Finding:
     """Answers that are good again once one step of the preparation is taken back."""
-    reference, before, after = seen["scores"]
-    order = ", ".join(map(str, seen["order"]))
-    what = f"their channels in the order {order}" if order else seen["change"]
+    reference, before, after = seen.scores
+    order = ", ".join(map(str, seen.order))
+    what = f"their channels in the order {order}" if order else seen.change
     text = (
-        f"accuracy {before:.2f} over {seen['rows']} pictures as they were given, {after:.2f} with "
-        f"{what}; {reference:.2f} in the other evaluation ({seen['num_tried']} changes tried)"
+        f"accuracy {before:.2f} over {seen.rows} pictures as they were given, {after:.2f} with "
+        f"{what}; {reference:.2f} in the other evaluation ({seen.num_tried} changes tried)"
     )
     reading = compared(text, after - before, limits.REGAINED, expected=0, signal="populations")
     return finding(
         "Pictures are given as the model was not trained on them",
-        where(run, seen),
+        where(run, seen.sites),
         (reading,),
         Fix(
             f"Before anything else is done to them: {what} (BGR to RGB: frame[..., ::-1]). Best in "
@@ -129,80 +127,80 @@ def _put_back(run: Run, seen: Mapping[str, Any]) -> Finding:
     )
 
 
-def _differs(pair: Mapping[str, Any]) -> bool:
-    if not limits.OTHER_ANSWERS.reached_by(pair["apart"]):
+def _differs(pair: ServedPair) -> bool:
+    if not limits.OTHER_ANSWERS.reached_by(pair.apart):
         return False
-    if pair["is_copy"] and _has_same_weights(pair["copy"]):
+    if pair.copy is not None and _has_same_weights(pair.copy):
         return True
-    return limits.COPY_LOSS.reached_by(pair["lower"])
+    return limits.COPY_LOSS.reached_by(pair.lower)
 
 
-def _must_agree(pair: Mapping[str, Any]) -> bool:
+def _must_agree(pair: ServedPair) -> bool:
     """The same rows through the same parameters: what is lost then, a copy has lost by itself.
     Statistics that were taken anew on purpose would not be worse.
     """
-    same_rows = pair["is_copy"] and not pair["num_prepared"] and not pair["is_training"]
-    if not same_rows or not limits.COPY_LOSS.reached_by(pair["lower"]):
+    if pair.copy is None or pair.num_prepared or pair.is_training:
         return False
-    return limits.SAME_WEIGHTS.kept_by(pair["copy"]["distance"])
+    lost = limits.COPY_LOSS.reached_by(pair.lower)
+    return lost and limits.SAME_WEIGHTS.kept_by(pair.copy.distance)
 
 
-def _has_same_weights(copy: Mapping[str, Any]) -> bool:
-    same = limits.SAME_WEIGHTS.kept_by(copy["distance"])
-    return same and (copy["buffers"] is None or limits.SAME_BUFFERS.kept_by(copy["buffers"]))
+def _has_same_weights(copy: Likeness) -> bool:
+    same = limits.SAME_WEIGHTS.kept_by(copy.distance)
+    return same and (copy.buffers is None or limits.SAME_BUFFERS.kept_by(copy.buffers))
 
 
-def _parted(run: Run, pair: Mapping[str, Any]) -> Finding:
-    copy = pair["copy"]
-    who = f"a {copy['kind']} {copy['cls']}" if copy else "the same model"
-    if pair["kind"] == "classes":
-        text = f"{pair['apart']:.0%} of {pair['rows']} rows get another class from {who}"
+def _parted(run: Run, pair: ServedPair) -> Finding:
+    copy = pair.copy
+    who = f"a {copy.kind} {copy.cls}" if copy else "the same model"
+    if pair.kind == "classes":
+        text = f"{pair.apart:.0%} of {pair.rows} rows get another class from {who}"
     else:
-        text = f"over {pair['rows']} rows the answers of {who} are {pair['apart']:.0%} of their "
+        text = f"over {pair.rows} rows the answers of {who} are {pair.apart:.0%} of their "
         text += "spread away"
     evidence = [
-        exact(text, pair["apart"], signal="populations")
+        exact(text, pair.apart, signal="populations")
         if _must_agree(pair)
-        else compared(text, pair["apart"], limits.OTHER_ANSWERS, expected=0, signal="populations")
+        else compared(text, pair.apart, limits.OTHER_ANSWERS, expected=0, signal="populations")
     ]
     evidence += _scores(pair)
     evidence += _prepared(pair)
-    if copy and copy["distance"] is not None:
-        weights = f"its parameters are {copy['distance']:.2g} of their size away"
-        if copy["buffers"] is not None:
-            weights += f", its buffers {copy['buffers']:.2g}"
-        evidence.append(context(weights, signal="populations", value=copy["distance"], expected=0))
-    if pair["is_training"]:
+    if copy and copy.distance is not None:
+        weights = f"its parameters are {copy.distance:.2g} of their size away"
+        if copy.buffers is not None:
+            weights += f", its buffers {copy.buffers:.2g}"
+        evidence.append(context(weights, signal="populations", value=copy.distance, expected=0))
+    if pair.is_training:
         evidence.append(context("it is in training mode, the trained model was not"))
     title = (
         "Rows prepared in another way are answered otherwise"
-        if pair["num_prepared"] and not copy
+        if pair.num_prepared and not copy
         else "The copy that serves does not answer as the trained model does"
     )
-    return finding(title, where(run, pair), evidence, _fix(pair))
+    return finding(title, where(run, pair.sites), evidence, _fix(pair))
 
 
-def _scores(pair: Mapping[str, Any]) -> Iterator[Evidence]:
-    first, second = pair["scores"]
-    if pair["lower"] is not None:
-        name = "accuracy" if pair["kind"] == "classes" else "mean distance"
+def _scores(pair: ServedPair) -> Iterator[Evidence]:
+    first, second = pair.scores
+    if pair.lower is not None:
+        name = "accuracy" if pair.kind == "classes" else "mean distance"
         text = f"{name} {first:.3g} by the trained model, {second:.3g} as served"
         yield context(text, signal="populations", value=second, expected=first)
 
 
-def _prepared(pair: Mapping[str, Any]) -> Iterator[Evidence]:
-    for c in pair["prepared"]:
+def _prepared(pair: ServedPair) -> Iterator[Evidence]:
+    for c in pair.prepared:
         text = (
-            f"input column {c['column']}: {c['factor']:.3g} times as wide, moved by "
-            f"{c['shift']:+.2f} spreads ({pair['num_prepared']} of {pair['width']} columns differ)"
+            f"input column {c.column}: {c.factor:.3g} times as wide, moved by "
+            f"{c.shift:+.2f} spreads ({pair.num_prepared} of {pair.width} columns differ)"
         )
-        yield context(text, signal="populations", value=c["factor"], expected=1)
+        yield context(text, signal="populations", value=c.factor, expected=1)
 
 
-def _fix(pair: Mapping[str, Any]) -> Fix:
-    if pair["num_prepared"]:
+def _fix(pair: ServedPair) -> Fix:
+    if pair.num_prepared:
         return Fix("Prepare rows in one function, with the statistics of training, in both places.")
-    if pair["is_training"]:
+    if pair.is_training:
         return Fix("Call .eval() on the copy before it answers.")
     return Fix(
         "Compare the copy with the trained model on fixed rows before it serves, and keep what "

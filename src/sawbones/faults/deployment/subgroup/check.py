@@ -54,14 +54,14 @@ PREVIEW = True
 
 def check(run: Run) -> Iterator[Finding]:
     for pair in far_worse(run, "deployment.subgroup"):
-        kinds = ", ".join(f"column {k['column']} is {k['value']}" for k in pair["kinds"])
+        kinds = ", ".join(f"column {k.column} is {k.value}" for k in pair.kinds)
         which = f"rows where {kinds}" if kinds else "a part of the rows"
         yield finding(
             f"The model is far worse on {which}",
-            where(run, pair),
+            where(run, pair.sites),
             (
                 worse_by(pair),
-                context(f"{which}: {pair['rows'][1]} evaluated rows", signal="populations"),
+                context(f"{which}: {pair.rows[1]} evaluated rows", signal="populations"),
             ),
             Fix("Collect or weigh more rows of this kind, and report its score beside the mean."),
         )

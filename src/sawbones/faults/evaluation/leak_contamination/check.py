@@ -48,12 +48,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
+from sawbones.schema.populations import CopiedRows, DerivedRows
 from sawbones.schema.samples import NearCopies, Samples, TurnedCopies
 from sawbones.stats.overlaps import judged, least_share
 from sawbones.stats.splits import (
@@ -86,8 +86,8 @@ NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
     near, turned = (run.samples or Samples()).copies, (run.samples or Samples()).turned
-    passes = run.facts.get("populations") or {}
-    again, between, texts = (passes.get(key) for key in ("copied", "between", "near_texts"))
+    passes = run.populations
+    again, between, texts = passes.copied, passes.between, passes.near_texts
     if not parts and not near and not turned and not again and not between and not texts:
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
     found = list(_exact(run, parts))[:1] or list(_given_again(run, again))
@@ -95,22 +95,22 @@ def check(run: Run) -> Iterator[Finding]:
     yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
 
 
-def _given_again(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+def _given_again(run: Run, seen: CopiedRows | None) -> Iterator[Finding]:
     """Rows that the model is given in an evaluation after training, and was given in training: in
     batches that also hold new ones, so that it is no score on training rows.
     """
-    if seen is None or seen["models"] < len(stretches(run)):
+    if seen is None or seen.models < len(stretches(run)):
         return  # a model that starts over may have met them in another fold
     least = least_share(
-        limits.COPIED_SAMPLES.value, seen["chance"], seen["rows"], seen["is_telling"], times=3
+        limits.COPIED_SAMPLES.value, seen.chance, seen.rows, seen.is_telling, times=3
     )
     if (
-        judged(seen["copies"], seen["rows"], MIN_COPIES, least) != "some"
-        or not limits.MIXED_BATCHES.reached_by(seen["mixed"])
-        or not limits.TRAINED_AGAIN.kept_by(seen["met"])
+        judged(seen.copies, seen.rows, MIN_COPIES, least) != "some"
+        or not limits.MIXED_BATCHES.reached_by(seen.mixed)
+        or not limits.TRAINED_AGAIN.kept_by(seen.met)
     ):
         return
-    copies, total = seen["copies"], seen["rows"]
+    copies, total = seen.copies, seen.rows
     text = f"{copies} of {total} distinct evaluated rows were trained on, bit for bit"
     evidence = [counted(text, copies, total, limits.COPIED_SAMPLES, signal="populations")]
     if (honest := _without_copies(run)) is not None:
@@ -118,16 +118,16 @@ def _given_again(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
     yield _copies_in(run, f"{copies / total:.0%} of the evaluated rows were trained on", evidence)
 
 
-def _near_texts(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+def _near_texts(run: Run, seen: DerivedRows | None) -> Iterator[Finding]:
     """Evaluated texts with all but a few words of one trained text, and few of any other."""
-    if seen is None or not limits.NEAR_TEXTS.reached_by(seen["near"] / seen["rows"]):
+    if seen is None or not limits.NEAR_TEXTS.reached_by(seen.derived / seen.rows):
         return
-    share = seen["near"] / seen["rows"]
+    share = seen.derived / seen.rows
     text = (
-        f"{seen['near']} of {seen['rows']} evaluated texts share most of their words with one or "
+        f"{seen.derived} of {seen.rows} evaluated texts share most of their words with one or "
         "a few trained texts and less than half with all others"
     )
-    evidence = [counted(text, seen["near"], seen["rows"], limits.NEAR_TEXTS, signal="populations")]
+    evidence = [counted(text, seen.derived, seen.rows, limits.NEAR_TEXTS, signal="populations")]
     halves = data_lines(run, "split")
     yield finding(
         f"{share:.0%} of the evaluated texts are nearly trained texts",
@@ -140,31 +140,29 @@ def _near_texts(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
     )
 
 
-def _other_score(seen: Mapping[str, Any], which: str) -> list[Evidence]:
+def _other_score(seen: DerivedRows, which: str) -> list[Evidence]:
     """The claimed number, and the one without the rows concerned."""
-    if seen.get("score") is None:
+    if seen.score is None or seen.new_score is None:
         return []
-    name = "accuracy" if seen["kind"] == "classes" else "mean distance"
-    text = f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} {which}"
-    if seen.get("constant") is not None:
-        text += f", of which {seen['constant']:.0%} are of one class"
-    return [context(text, signal="populations", value=seen["score"], expected=seen["new_score"])]
+    name = "accuracy" if seen.kind == "classes" else "mean distance"
+    text = f"{name} {seen.score:.2f}; {seen.new_score:.2f} {which}"
+    if seen.constant is not None:
+        text += f", of which {seen.constant:.0%} are of one class"
+    return [context(text, signal="populations", value=seen.score, expected=seen.new_score)]
 
 
-def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+def _interpolated(run: Run, seen: DerivedRows | None) -> Iterator[Finding]:
     """Evaluated rows that were made from two trained ones each."""
-    if seen is None or not limits.IN_LINE_BY_CHANCE.kept_by(seen["by_chance"]):
+    if seen is None or not limits.IN_LINE_BY_CHANCE.kept_by(seen.by_chance):
         return
-    share = seen["between"] / seen["rows"]
-    if seen["between"] < MIN_COPIES or not limits.ROWS_BETWEEN.reached_by(share):
+    share = seen.derived / seen.rows
+    if seen.derived < MIN_COPIES or not limits.ROWS_BETWEEN.reached_by(share):
         return
     text = (
-        f"{seen['between']} of {seen['rows']} evaluated rows lie on the straight line between two "
+        f"{seen.derived} of {seen.rows} evaluated rows lie on the straight line between two "
         "trained ones, to rounding: they were interpolated"
     )
-    evidence = [
-        counted(text, seen["between"], seen["rows"], limits.ROWS_BETWEEN, signal="populations")
-    ]
+    evidence = [counted(text, seen.derived, seen.rows, limits.ROWS_BETWEEN, signal="populations")]
     halves = data_lines(run, "split")
     yield finding(
         f"{share:.0%} of the evaluated rows were interpolated from trained ones",
@@ -293,16 +291,15 @@ def _copies_in(run: Run, title: str, evidence: list[Evidence], *sources: str) ->
 
 def _without_copies(run: Run) -> Evidence | None:
     """The score beside the one over rows that were not trained on."""
-    passes = (run.facts.get("populations") or {}).get("passes") or ()
-    for seen in passes:
-        copies = round(seen["known"] * seen["rows"])
-        if seen["kind"] and copies >= MIN_COPIES and seen["rows"] - copies >= MIN_COPIES:
-            name = "accuracy" if seen["kind"] == "classes" else "mean distance"
+    for seen in run.populations.passes:
+        copies = round(seen.known * seen.rows)
+        if seen.kind and copies >= MIN_COPIES and seen.rows - copies >= MIN_COPIES:
+            name = "accuracy" if seen.kind == "classes" else "mean distance"
             text = (
-                f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} over the "
-                f"{seen['rows'] - copies} rows without the {copies} copied ones"
+                f"{name} {seen.score:.2f}; {seen.new_score:.2f} over the "
+                f"{seen.rows - copies} rows without the {copies} copied ones"
             )
-            claimed, honest = seen["score"], seen["new_score"]
+            claimed, honest = seen.score, seen.new_score
             return context(text, signal="populations", value=claimed, expected=honest)
     return None
 

@@ -56,15 +56,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run, Site, SourceLine
 from sawbones.schema.fitted import FitHolder, Fitted
-from sawbones.stats.loss_calls import as_site
+from sawbones.schema.sources import Moved
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, splits
@@ -94,31 +93,30 @@ def check(run: Run) -> Iterator[Finding]:
         if source != "model" and source not in part.trained_sources
         if (both := _moments(part, batches)) is not None
     ]
-    trial = (run.facts.get("source_change") or {}).get("features") or {}
-    tried = trial.get("outcome") in ("moved", "kept")
+    trial = run.source_change.features
+    tried = trial.outcome in ("moved", "kept")
     if not run.fitted.holders and not read and not tried:
-        why = f"; other rows in evaluation: {trial['why']}" if trial.get("why") else ""
+        why = f"; other rows in evaluation: {trial.why}" if trial.why else ""
         raise NothingToJudge(
             f"no fit is kept, and no real numbers of two loaders were read in whole{why}"
         )
-    if trial.get("outcome") == "moved":
+    if trial.outcome == "moved":
         yield _moved(trial)
         return
     yield from list(_kept_fit(run, run.fitted)) or (() if tried else _standardised(run, read))
 
 
-def _moved(trial: Mapping[str, Any]) -> Finding:
+def _moved(trial: Moved) -> Finding:
     """Rows that are only evaluated were changed, and training rows moved with them."""
-    moved, caller = as_site(trial.get("site")), as_site(trial.get("caller"))
-    what = f"; first moved: {trial['name']}" if trial.get("name") else ""
+    what = f"; first moved: {trial.name}" if trial.name else ""
     return finding(
         "What the model is trained on depends on rows that are only evaluated",
-        locate(moved, caller, as_site(trial["entered"])),
+        locate(trial.site, trial.caller, trial.entered),
         (
             exact(
-                f"{trial['changed']} evaluated rows were changed where they enter the script: "
-                f"{trial['moved']} of {trial['compared']} training samples changed with them{what}",
-                trial["moved"],
+                f"{trial.changed} evaluated rows were changed where they enter the script: "
+                f"{trial.moved} of {trial.compared} training samples changed with them{what}",
+                trial.moved,
                 expected=0,
                 signal="source_change",
             ),
@@ -127,7 +125,7 @@ def _moved(trial: Mapping[str, Any]) -> Finding:
             "Split first, fit on the training part alone, and only apply what was fitted "
             "to the rest."
         ),
-        at_most="suspected" if trial.get("is_making") else "proven",
+        at_most="suspected" if trial.is_making else "proven",
     )
 
 

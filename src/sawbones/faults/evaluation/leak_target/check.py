@@ -53,13 +53,13 @@ Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learnin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site
+from sawbones.schema.populations import CarryingColumn
+from sawbones.schema.sources import Moved, WithoutFilled
 from sawbones.trace.locate import locate
 
 NEEDS = ("validation",)
@@ -71,95 +71,91 @@ SHOWN = 5  # columns that are named
 
 
 def check(run: Run) -> Iterator[Finding]:
-    changes = run.facts.get("source_change") or {}
-    trial = changes.get("labels") or {}
-    filled = changes.get("filled")
-    column = (run.facts.get("populations") or {}).get("column")
-    if trial.get("outcome") == "moved":
+    trial, filled = run.source_change.labels, run.source_change.filled
+    column = run.populations.column
+    if trial.outcome == "moved":
         yield _moved(trial)
-    elif filled:
+    elif filled is not None:
         yield _filled_in(filled, trial)
     elif column is not None:
         yield from _carried(column)
-    elif trial.get("outcome") != "kept":
-        raise NothingToJudge(trial.get("why") or "labels were not exchanged")
+    elif trial.outcome != "kept":
+        raise NothingToJudge(trial.why or "labels were not exchanged")
 
 
-def _filled_in(filled: Mapping[str, Any], trial: Mapping[str, Any]) -> Finding:
+def _filled_in(filled: WithoutFilled, trial: Moved) -> Finding:
     """Columns of the source that hold amounts for one class and one common value otherwise."""
-    names = ", ".join(filled["names"][:SHOWN])
+    names = ", ".join(filled.names[:SHOWN])
     text = (
-        f"{filled['filled']} of {filled['rows']} rows have a value of their own in {names}, and "
+        f"{filled.filled} of {filled.rows} rows have a value of their own in {names}, and "
         "all of them belong to one class"
     )
     evidence = [
-        counted(text, filled["filled"], filled["filled"], limits.FILLED_IN, signal="source_change")
+        counted(text, filled.filled, filled.filled, limits.FILLED_IN, signal="source_change")
     ]
-    if filled.get("metric"):
-        name = "accuracy" if filled["metric"] == "classes" else "mean distance"
+    if filled.metric:
+        name = "accuracy" if filled.metric == "classes" else "mean distance"
         scores = (
-            f"{name} {filled['claimed']:.2f}; {filled['honest']:.2f} with {names} scrambled at the "
+            f"{name} {filled.claimed:.2f}; {filled.honest:.2f} with {names} scrambled at the "
             "source, in training and in evaluation"
         )
-        claimed, honest = filled["claimed"], filled["honest"]
+        claimed, honest = filled.claimed, filled.honest
         evidence.append(context(scores, signal="source_change", value=claimed, expected=honest))
     return finding(
         f"{names}: filled in for one class alone",
-        locate(as_site(trial.get("entered"))),
+        locate(trial.entered),
         evidence,
         Fix("Is this known before the event? If not, leave it out of the inputs."),
     )
 
 
-def _carried(column: Mapping[str, Any]) -> Iterator[Finding]:
+def _carried(column: CarryingColumn) -> Iterator[Finding]:
     """One column that carries the answer, where something points at how it came about."""
     scores = (
-        f"accuracy {column['score']:.2f}; {column['scrambled']:.2f} with input column "
-        f"{column['column']} scrambled, {column['alone']:.2f} with all {column['width'] - 1} others "
-        f"scrambled, {column['constant']:.2f} for the commonest class ({column['rows']} rows)"
+        f"accuracy {column.score:.2f}; {column.scrambled:.2f} with input column "
+        f"{column.column} scrambled, {column.alone:.2f} with all {column.width - 1} others "
+        f"scrambled, {column.constant:.2f} for the commonest class ({column.rows} rows)"
     )
-    said = context(
-        scores, signal="populations", value=column["score"], expected=column["scrambled"]
-    )
-    where = locate(*map(as_site, column["sites"]))
+    said = context(scores, signal="populations", value=column.score, expected=column.scrambled)
+    where = locate(*column.sites)
     fix = Fix("Is this column known before the event? If not, leave it out.")
-    title = f"Input column {column['column']} alone carries the answer"
-    if limits.FILLED_IN.reached_by(column["filled"]):
-        text = f"one value of it is that of one class alone, in {column['filled']:.1%} of the rows"
-        reading = compared(text, column["filled"], limits.FILLED_IN, signal="populations")
+    title = f"Input column {column.column} alone carries the answer"
+    if limits.FILLED_IN.reached_by(column.filled):
+        text = f"one value of it is that of one class alone, in {column.filled:.1%} of the rows"
+        reading = compared(text, column.filled, limits.FILLED_IN, signal="populations")
         yield finding(title, where, (reading, said), fix)
-    elif column["is_id"]:
+    elif column.is_id:
         text = (
-            f"all {column['rows']} rows have a number of their own in it, on one even grid: an id "
+            f"all {column.rows} rows have a number of their own in it, on one even grid: an id "
             "or a row number"
         )
-        reading = compared(text, column["score"], limits.ABOVE_CHANCE, signal="populations")
+        reading = compared(text, column.score, limits.ABOVE_CHANCE, signal="populations")
         yield finding(title, where, (reading, said), fix)
-    elif limits.EMPTY_BETWEEN.undercut_by(column["between"]):
-        text = f"between the classes lie {column['between']:.2f} times the rows of an even spread"
+    elif limits.EMPTY_BETWEEN.undercut_by(column.between):
+        text = f"between the classes lie {column.between:.2f} times the rows of an even spread"
         reading = compared(
-            text, column["between"], limits.EMPTY_BETWEEN, below=True, signal="populations"
+            text, column.between, limits.EMPTY_BETWEEN, below=True, signal="populations"
         )
         yield finding(title, where, (reading, said), fix, at_most="suspected")
-    elif column["exceptions"] == 0 and column["rows"] >= MIN_DECIDED:
-        text = f"a single cut of it decides all {column['rows']} rows: there is not one exception"
+    elif column.exceptions == 0 and column.rows >= MIN_DECIDED:
+        text = f"a single cut of it decides all {column.rows} rows: there is not one exception"
         reading = context(text, signal="populations", value=0, expected=None)
         yield finding(title, where, (reading, said), fix, at_most="suspected")
 
 
-def _moved(trial: Mapping[str, Any]) -> Finding:
+def _moved(trial: Moved) -> Finding:
     """Labels of evaluated rows were exchanged, and inputs moved with them."""
-    columns = trial["columns"]
+    columns = trial.columns
     shown = ", ".join(map(str, columns[:SHOWN]))
-    what = f"; first moved: {trial['name']}" if trial.get("name") else ""
+    what = f"; first moved: {trial.name}" if trial.name else ""
     return finding(
         "An input of the model is made from the labels of evaluated rows",
-        locate(as_site(trial.get("site")), as_site(trial.get("caller")), as_site(trial["entered"])),
+        locate(trial.site, trial.caller, trial.entered),
         (
             exact(
-                f"labels of {trial['changed']} evaluated rows were exchanged: {len(columns)} of "
-                f"{trial['width']} input columns changed with them (column {shown}), in "
-                f"{trial['moved']} of {trial['compared']} samples compared{what}",
+                f"labels of {trial.changed} evaluated rows were exchanged: {len(columns)} of "
+                f"{trial.width} input columns changed with them (column {shown}), in "
+                f"{trial.moved} of {trial.compared} samples compared{what}",
                 len(columns),
                 expected=0,
                 signal="source_change",

@@ -50,8 +50,7 @@ Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learnin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
 from sawbones.evidence.limits import evaluation as limits
@@ -59,7 +58,7 @@ from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.held import HeldTimes, Strangers
 from sawbones.schema.samples import LaterWindows, Samples
-from sawbones.stats.loss_calls import as_site
+from sawbones.schema.sources import Moved
 from sawbones.stats.splits import Split, splits
 from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
@@ -83,16 +82,15 @@ MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.held_times
     windows = (run.samples or Samples()).later_windows
-    told = run.facts.get("source_change") or {}
-    ahead, met = told.get("future") or {}, told.get("answers_met")
-    if ahead.get("outcome") == "moved":
+    ahead, met = run.source_change.future, run.source_change.answers_met
+    if ahead.outcome == "moved":
         yield _looks_ahead(ahead)
         return
     fell = fallen(run, "time")
     if fell is not None:
         yield _of_trial(run, fell)
         return
-    tried = tried_apart(run, "time") or ahead.get("outcome") == "kept"
+    tried = tried_apart(run, "time") or ahead.outcome == "kept"
     if not pairs and not windows and not tried and not met:
         raise NothingToJudge("the script holds no dates of two parts, and no windows of a series")
     parts = splits(run)
@@ -114,19 +112,18 @@ def check(run: Run) -> Iterator[Finding]:
         yield _of_answers(run, parts, *met)
 
 
-def _looks_ahead(told: Mapping[str, Any]) -> Finding:
+def _looks_ahead(told: Moved) -> Finding:
     """Rows from one moment on were changed, and evaluated rows from before it moved."""
-    moved, caller = as_site(told.get("site")), as_site(told.get("caller"))
-    what = f"; first moved: {told['name']}" if told.get("name") else ""
+    what = f"; first moved: {told.name}" if told.name else ""
     text = (
-        f"all {told['changed']} rows from one moment on were changed where they enter the script: "
-        f"{told['moved']} of {told['compared']} evaluated rows from before it changed with them, "
-        f"up to {told['reach']} rows back{what}"
+        f"all {told.changed} rows from one moment on were changed where they enter the script: "
+        f"{told.moved} of {told.compared} evaluated rows from before it changed with them, "
+        f"up to {told.reach} rows back{what}"
     )
     return finding(
         "Features of a row are made from later rows",
-        locate(moved, caller, as_site(told["entered"])),
-        (exact(text, told["moved"], expected=0, signal="source_change"),),
+        locate(told.site, told.caller, told.entered),
+        (exact(text, told.moved, expected=0, signal="source_change"),),
         Fix(
             "Make features from rows up to their own moment: no centred windows, no filling or "
             "joining from behind; shift what is known only later."

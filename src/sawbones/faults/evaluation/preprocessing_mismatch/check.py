@@ -40,8 +40,7 @@ Training-serving skew: Breck et al., "Data validation for machine learning" (201
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -50,8 +49,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.evaluation import ModelInput
+from sawbones.schema.sources import PreparedTwice
 from sawbones.stats.evaluations import model_inputs
-from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.series import Floats
 from sawbones.stats.splits import told_apart
@@ -80,11 +79,11 @@ def check(run: Run) -> Iterator[Finding]:
         if len(trained.get(key, ())) >= MIN_BATCHES
     ]
     inside = limits.PASSES_PER_STEP.passed_by(len(run.evaluation.passes) / max(run.num_steps, 1))
-    trial = (run.facts.get("source_change") or {}).get("paths") or {}
-    if trial.get("outcome") == "moved":
+    trial = run.source_change.paths
+    if trial.outcome == "moved":
         yield _prepared_twice(run, trial)
         return
-    if trial.get("outcome") == "kept":
+    if trial.outcome == "kept":
         return  # what differs between the parts is in the rows themselves
     if not both or (inside and run.num_steps > MIN_STEPS):
         raise NothingToJudge("no real-valued input of the model in training and in an evaluation")
@@ -103,19 +102,19 @@ def check(run: Run) -> Iterator[Finding]:
             return
 
 
-def _prepared_twice(run: Run, trial: Mapping[str, Any]) -> Finding:
+def _prepared_twice(run: Run, trial: PreparedTwice) -> Finding:
     """Copies of training rows reached the model otherwise in evaluation."""
     called = [e.site for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
     text = (
-        f"{trial['compared']} evaluated rows were made copies of training rows where they enter the "
-        f"script: the model is given other values for {trial['moved']} of them, in "
-        f"{trial['columns']} of {trial['width']} columns (column {trial['column']} of one row: "
-        f"{trial['trained']:.4g} in training, {trial['evaluated']:.4g} in evaluation)"
+        f"{trial.compared} evaluated rows were made copies of training rows where they enter the "
+        f"script: the model is given other values for {trial.moved} of them, in "
+        f"{trial.num_columns} of {trial.width} columns (column {trial.column} of one row: "
+        f"{trial.trained:.4g} in training, {trial.evaluated:.4g} in evaluation)"
     )
     return finding(
         "The same row is prepared differently for evaluation than for training",
-        locate(as_site(trial.get("site")), *called[:1]),
-        (exact(text, trial["moved"], expected=0, signal="source_change"),),
+        locate(trial.site, *called[:1]),
+        (exact(text, trial.moved, expected=0, signal="source_change"),),
         Fix(
             "Fit scalers, encoders and vocabularies once, on the training part, and apply the "
             "fitted ones to every other part."

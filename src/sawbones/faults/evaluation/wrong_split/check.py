@@ -47,7 +47,6 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, by_width, shared, splits
 from sawbones.trace.feeding import built_loaders, model_calls
@@ -75,10 +74,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _meets_new_rows(run: Run) -> bool:
     """An evaluation of rows that no loader gave and that were hardly trained on."""
-    passes = (run.facts.get("populations") or {}).get("passes") or ()
     return any(
-        p["rows"] >= MIN_SAMPLES and limits.KNOWN_IN_BATCH.undercut_by(p.get("known", 1))
-        for p in passes
+        p.rows >= MIN_SAMPLES and limits.KNOWN_IN_BATCH.undercut_by(p.known)
+        for p in run.populations.passes
     )
 
 
@@ -86,17 +84,17 @@ def _left_out(run: Run) -> Iterator[Finding]:
     """Rows that are evaluated after they were trained on, where the script holds the trained rows
     without them as a part of its own: the split was made, and all rows are trained on.
     """
-    seen = (run.facts.get("sources") or {}).get("left_out")
-    if seen is None or not limits.FEWER_THAN_TRAINED.undercut_by(seen["again"] / seen["trained"]):
+    seen = run.sources.left_out
+    if seen is None or not limits.FEWER_THAN_TRAINED.undercut_by(seen.again / seen.trained):
         return
     text = (
-        f"{seen['again']} evaluated rows were trained on before; the script holds the other "
-        f"{seen['held']} as a part of their own, and trains on all {seen['trained']}"
+        f"{seen.again} evaluated rows were trained on before; the script holds the other "
+        f"{seen.held} as a part of their own, and trains on all {seen.trained}"
     )
     yield finding(
         "The model is trained on the part that was split off for evaluation",
-        locate(as_site(seen["site"]), *built_loaders(run, *sorted(_sources(run)))),
-        (counted(text, seen["again"], seen["again"], limits.KNOWN_SAMPLES, signal="sources"),),
+        locate(seen.site, *built_loaders(run, *sorted(_sources(run)))),
+        (counted(text, seen.again, seen.again, limits.KNOWN_SAMPLES, signal="sources"),),
         Fix("Train on the training part of the split alone."),
     )
 

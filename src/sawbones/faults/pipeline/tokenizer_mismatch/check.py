@@ -143,17 +143,16 @@ def _far_worse(run: Run) -> str | None:
     """One evaluation of new texts after the training that is lost against another one, of the same
     model or of a copy.
     """
-    passes = (run.facts.get("populations") or {}).get("passes") or ()
-    judged = [p for p in passes if p["kind"] == "classes" and not p["known"]]
+    judged = [p for p in run.populations.passes if p.kind == "classes" and not p.known]
     if len(judged) <= 1:
         return None
-    best, worst = (pick(judged, key=lambda p: p["score"]) for pick in (max, min))
-    noise = sum(p["score"] * (1 - p["score"]) / p["rows"] for p in (best, worst))
-    if not limits.LOST_ANSWERS.reached_by(best["score"] - worst["score"] - 3 * math.sqrt(noise)):
+    best, worst = (pick(judged, key=lambda p: p.score) for pick in (max, min))
+    noise = sum(p.score * (1 - p.score) / p.rows for p in (best, worst))
+    if not limits.LOST_ANSWERS.reached_by(best.score - worst.score - 3 * math.sqrt(noise)):
         return None
     return (
-        f"accuracy {best['score']:.2f} over {best['rows']} texts, {worst['score']:.2f} over "
-        f"{worst['rows']} others"
+        f"accuracy {best.score:.2f} over {best.rows} texts, {worst.score:.2f} over "
+        f"{worst.rows} others"
     )
 
 
