@@ -12,6 +12,8 @@ from typing import Any
 
 from sawbones.observe.sites import is_user_file
 
+Find = Callable[[str, Any, Any], importlib.machinery.ModuleSpec | None]
+
 
 class UnwatchedImports:
     """A finder that finds nothing itself: what the others find is run without the trace function
@@ -47,10 +49,11 @@ class UnwatchedImports:
         self, name: str, path: Any, target: Any
     ) -> importlib.machinery.ModuleSpec | None:
         for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None and finder is not self else None
-            if spec is not None:
-                return spec
+            find: Find | None = getattr(finder, "find_spec", None)
+            if find is not None and finder is not self:
+                spec = find(name, path, target)
+                if spec is not None:
+                    return spec
         return None
 
     def _run_unwatched(self, loader: Any) -> None:
