@@ -16,21 +16,27 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Decoder = Callable[[Any], Any]
 _PLAIN: dict[Any, type | tuple[type, ...]] = {str: str, int: int, bool: (bool, int)}
+_UNCHANGED = frozenset({str, int, bool, type(None)})
 _AS_THEY_ARE = (float, int, bool, type(None))
 _NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def to_plain(value: Any) -> Any:
+    kind = type(value)
+    if kind in _UNCHANGED:
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, (str, int, bool)):
+    if kind is tuple or kind is list:
+        return [v if type(v) in _UNCHANGED else to_plain(v) for v in value]
+    if isinstance(value, (str, int)):
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if (fields := _defaults(kind)) is not None:
         plain = {}
-        for name, default, kind in _defaults(type(value)):
+        for name, default, kind_of_default in fields:
             v = getattr(value, name)
-            if v is not None and not (type(v) is kind and v == default):
-                plain[name] = to_plain(v)
+            if v is not None and not (type(v) is kind_of_default and v == default):
+                plain[name] = v if type(v) in _UNCHANGED else to_plain(v)
         return plain
     if isinstance(value, collections.abc.Mapping):
         return {str(k): to_plain(v) for k, v in value.items()}
@@ -44,8 +50,12 @@ def to_plain(value: Any) -> Any:
 
 
 @cache
-def _defaults(cls: type) -> tuple[tuple[str, Any, type], ...]:
-    """Name, default and its type of each field; a field without one has a type that no value is of."""
+def _defaults(cls: type) -> tuple[tuple[str, Any, type], ...] | None:
+    """Name, default and its type of each field, where a field without one has a type that no value
+    is of; None for a class that is no record.
+    """
+    if not dataclasses.is_dataclass(cls):
+        return None
     return tuple((f.name, f.default, type(f.default)) for f in dataclasses.fields(cls))
 
 
