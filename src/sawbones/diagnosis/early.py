@@ -12,7 +12,7 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.store import read_run
 
 FIRST_LOOK_S = 1.0
-SHARE = 0.15  # of a core, at most, for looking; on a busy machine the clock would say too much
+SHARE = 0.07  # of a core, at most, for looking; on a busy machine the clock would say too much
 MOST_STEPS = 20_000  # a longer recording takes seconds to read: it is read at the end
 
 

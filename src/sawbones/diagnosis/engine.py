@@ -132,7 +132,8 @@ def diagnose_script(
         bundles = (
             capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
         )
-        told.proven(faults.read(run, only).findings)
+        observed_run, reading = run, faults.read(run, only)
+        told.proven(reading.findings)
         experiments = experiments and not (first and told.faults)
         later = _to_the_end(bench, run, seconds * share, say) if experiments else None
         run = later.joined(run) if later is not None and later.failed_by_now() else run
@@ -145,7 +146,8 @@ def diagnose_script(
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in APART):
             run = with_strangers(bench, run, say)
         bench.baseline = run
-        reading = faults.read(run, only)
+        if run is not observed_run:  # further runs have added something to read
+            reading = faults.read(run, only)
         findings = list(reading.findings)
         refuted: list[Finding] = []
         open_questions: list[str] = []
@@ -161,8 +163,9 @@ def diagnose_script(
                 later.end()
             elif unseen := later.unseen():
                 open_questions.append(f"{unseen}; more: {MORE_TIME}")
-            run = later.joined(run)
-            reading = faults.read(run, only)
+            joined = later.joined(run)
+            reading = faults.read(joined, only) if joined is not run else reading
+            run = joined
             known = {f.fault for f in (*findings, *refuted)}
             findings += [f for f in reading.findings if f.fault not in known]
         ended = first and bool(told.faults)

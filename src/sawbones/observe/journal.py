@@ -16,13 +16,10 @@ from typing import Any
 
 import torch
 
-from sawbones.observe.operators import OperatorStream, after
 from sawbones.observe.signals.index_writes import HEARD, IndexWriteLog
 from sawbones.observe.sites import SiteFinder
-from sawbones.observe.tracing import is_tracing
 from sawbones.schema import MadeTensors, Site
 from sawbones.store import RunWriter
-from sawbones.trace.operators import normal
 
 _MAX_OPS = 4000
 _MAX_DATA_OPS = 3000
@@ -107,8 +104,7 @@ class Journal:
         self._made: dict[tuple[str, Site], tuple[int, tuple[int, ...], str]] = {}
         self._prologue = True
         self.index_writes = IndexWriteLog()
-        self._stream = OperatorStream(after(self._note))
-        self._on = False
+        self.is_on = False  # whoever has the stream of operators asks before `heard`
         self._found = False
         self._busy = False
         self.on_read: Callable[..., None] | None = None  # told when values leave their device
@@ -117,12 +113,10 @@ class Journal:
         ] = []  # told of operators that change their first argument
 
     def resume(self) -> None:
-        if not self._on:
-            self._on = True
-            self._stream.start()
+        self.is_on = True
 
     def pause(self) -> None:
-        self._on = self._on and not self._stream.stop_if_on_top()
+        self.is_on = False
 
     def model_input(self, rows: int) -> torch.Tensor | None:
         """Of a model that is no nn.Module: the first data of so many rows that met something with
@@ -139,11 +133,11 @@ class Journal:
         self._ops.clear()
         self.index_writes.clear()
 
-    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        if self._busy or is_tracing():
-            return
-        name = normal(getattr(func, "__name__", ""))
-        if name == "__get__":
+    def heard(self, name: str, func: Any, args: Any, result: Any) -> None:
+        """An operator has run; `name` is the one that a trace gives it. Not asked for while torch
+        is only tracing, nor for the attributes of a tensor ("__get__").
+        """
+        if self._busy:
             return
         if (
             name == "__set__"
@@ -151,13 +145,13 @@ class Journal:
         ):
             name, result = "requires_grad_", args[0]  # p.requires_grad = False
         if self.on_read is not None and name in _READS:
-            self.on_read(name, args, result, sys._getframe(2))
+            self.on_read(name, args, result, sys._getframe(3))
         if self.on_write and name.endswith("_"):
-            start = sys._getframe(2)
+            start = sys._getframe(3)
             for act in tuple(self.on_write):
                 act(name, func, args, lambda: self._sites.find(start))
-        if name in HEARD:
-            start = sys._getframe(2)
+        if name in HEARD and self.index_writes.concerns(name, args):
+            start = sys._getframe(3)
             self.index_writes.heard(name, args, result, lambda: self._sites.find(start))
         if (
             self._prologue
@@ -179,7 +173,7 @@ class Journal:
             inputs = tuple(
                 a for a in args if isinstance(a, torch.Tensor) and (counts or a.is_floating_point())
             )
-            self._ops.append((name, self._sites.find(sys._getframe(2)), inputs, result))
+            self._ops.append((name, self._sites.find(sys._getframe(3)), inputs, result))
 
     def _note_data(self, name: str, args: Any, result: Any) -> None:
         if name in ("__getitem__", "__setitem__") and not (
@@ -191,7 +185,7 @@ class Journal:
         if name in _FILLING and not result.requires_grad:
             return
         result = result[0] if isinstance(result, tuple) and result else result
-        site = self._sites.find(sys._getframe(3))
+        site = self._sites.find(sys._getframe(4))
         if site is None or not isinstance(result, torch.Tensor):
             return
         first = (0, tuple(result.shape), str(result.dtype).removeprefix("torch."))

@@ -74,24 +74,26 @@ class SiteFinder:
         # Files below `root` are shown relative to it, so a run in a scratch copy names the same
         # files.
         self._root = os.path.realpath(root) + os.sep if root else ""
-        self._is_user: dict[CodeType, bool] = {}
+        self._kinds: dict[CodeType, int] = {}
         self._sites: dict[tuple[CodeType, int], Site] = {}
+        # by the offset of the instruction: the line of an offset is a search through a table
+        self._at: dict[tuple[CodeType, int], Site] = {}
 
     def find(self, start: FrameType | None = None) -> Site | None:
         """The innermost user frame, or the innermost frame outside of torch and Sawbones when there
         is none.
         """
-        frame = start if start is not None else sys._getframe(1)
+        kinds = self._kinds
         fallback: FrameType | None = None
-        current: FrameType | None = frame
+        current: FrameType | None = start if start is not None else sys._getframe(1)
         while current is not None:
             code = current.f_code
-            user = self._is_user.get(code)
-            if user is None:
-                user = self._is_user[code] = is_user_file(code.co_filename)
-            if user:
+            kind = kinds.get(code)
+            if kind is None:
+                kind = kinds[code] = _kind_of(code.co_filename)
+            if kind == _USER:
                 return self._site(current)
-            if fallback is None and not _is_plumbing(code.co_filename):
+            if kind == _LIBRARY and fallback is None:
                 fallback = current
             current = current.f_back
         return self._site(fallback) if fallback is not None else None
@@ -105,10 +107,10 @@ class SiteFinder:
         current: FrameType | None = sys._getframe(1)
         while current is not None and len(found) <= most:
             code = current.f_code
-            user = self._is_user.get(code)
-            if user is None:
-                user = self._is_user[code] = is_user_file(code.co_filename)
-            if user:
+            kind = self._kinds.get(code)
+            if kind is None:
+                kind = self._kinds[code] = _kind_of(code.co_filename)
+            if kind == _USER:
                 found.append(self._site(current))
             current = current.f_back
         return found[1:]
@@ -126,7 +128,11 @@ class SiteFinder:
         return filename.partition(f"{os.sep}{MIRROR}")[2] or filename
 
     def _site(self, frame: FrameType) -> Site:
-        return self.of_line(frame.f_code, frame.f_lineno)
+        at = (frame.f_code, frame.f_lasti)
+        found = self._at.get(at)
+        if found is None:
+            found = self._at[at] = self.of_line(frame.f_code, frame.f_lineno)
+        return found
 
     def of_line(self, code: CodeType, line: int) -> Site:
         found = self._sites.get((code, line))
@@ -135,6 +141,15 @@ class SiteFinder:
             found = Site(self.shown(code.co_filename), line, code.co_name, text[:200])
             self._sites[code, line] = found
         return found
+
+
+_USER, _LIBRARY, _PLUMBING = range(3)
+
+
+def _kind_of(filename: str) -> int:
+    if is_user_file(filename):
+        return _USER
+    return _PLUMBING if _is_plumbing(filename) else _LIBRARY
 
 
 def _is_plumbing(filename: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.observe.populations.judged import score_of
+from sawbones.observe.populations.scores import score_of
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.held import Strangers

@@ -12,6 +12,7 @@ from sawbones.observe.deep.trace import RawOp, Ref
 
 _FEWEST = 4  # samples
 _MAX_VALUES = 1 << 20
+_REDUCED = (torch.float32, torch.float64, torch.int64, torch.int32)  # as they are
 
 
 def measure(graph: OpGraph, loss: Found) -> dict[str, Any] | None:
@@ -21,14 +22,13 @@ def measure(graph: OpGraph, loss: Found) -> dict[str, Any] | None:
         return None
     rows = scores.shape[0]
     behind = sorted(graph.behind(loss.input, loss.op.index), key=lambda op: op.index)
-    given = [
-        spread
+    data = {
+        id(ref): ref  # what several operators read is looked at once
         for op in behind
         for ref in op.inputs
-        if not ref.is_parameter
-        and not ref.requires_grad
-        and (spread := _spread_of(ref, rows)) is not None
-    ]
+        if not ref.is_parameter and not ref.requires_grad
+    }
+    given = [s for ref in data.values() if (s := _spread_of(ref, rows)) is not None]
     found: dict[str, Any] = {
         "rows": rows,
         "spread": _spread(scores),
@@ -53,8 +53,17 @@ def _makes_alike(op: RawOp, rows: int) -> bool:
 
 
 def _spread_of(ref: Ref, rows: int) -> float | None:
-    tensor = _plain(ref)
-    return _spread(tensor) if tensor is not None and tensor.shape[0] == rows else None
+    """The same as _spread, from the extremes of each column: without copies of all values."""
+    tensor = _readable(ref)
+    if tensor is None or tensor.shape[0] != rows:
+        return None
+    if tensor.dtype not in _REDUCED:
+        tensor = tensor.double()
+    low, high = (extreme.double() for extreme in torch.aminmax(tensor, dim=0))
+    if not bool((torch.isfinite(low) & torch.isfinite(high)).all()):
+        return None
+    first = tensor[0].double()
+    return float(torch.maximum(high - first, first - low).max())
 
 
 def _spread(tensor: torch.Tensor) -> float:
@@ -66,7 +75,13 @@ def _rounding(tensor: torch.Tensor) -> float:
 
 
 def _plain(ref: Ref | None) -> torch.Tensor | None:
-    """Its values, a row per sample."""
+    """Its values, a row per sample; None where not all of them are finite."""
+    tensor = _readable(ref)
+    values = tensor.double() if tensor is not None else None
+    return values if values is not None and bool(torch.isfinite(values).all()) else None
+
+
+def _readable(ref: Ref | None) -> torch.Tensor | None:
     tensor = ref.tensor() if ref is not None else None
     if tensor is None or tensor.device.type != "cpu" or tensor.is_complex() or not tensor.dim():
         return None
@@ -74,5 +89,4 @@ def _plain(ref: Ref | None) -> torch.Tensor | None:
         return None
     if not 0 < tensor.numel() <= _MAX_VALUES:
         return None
-    values = tensor.detach().double()
-    return values if bool(torch.isfinite(values).all()) else None
+    return tensor.detach()

@@ -18,6 +18,8 @@ def fill(graph: OpGraph, masks: tuple[dict[str, Any], ...]) -> None:
     """Adds to every mask how well it equals the blank and the filled positions of a float input of
     its size.
     """
+    if not masks:
+        return
     blanks = positions(graph)
     ops = {op.index: op for op in graph.ops}
     for facts in masks if blanks else ():

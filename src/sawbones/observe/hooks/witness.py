@@ -43,6 +43,7 @@ DIFFERENCES = ("sub", "rsub")  # a loss written by hand
 class _Witness:
     def __init__(self, recorder: Recorder) -> None:
         self.r = recorder
+        self.journal = recorder.journal
         self.evaluations = EvaluationLog(recorder.sites)
         self.told = self.evaluations  # the log that the latest evaluation goes into
         self.unsure = EvaluationLog(recorder.sites)  # of evaluations with gradients on
@@ -69,11 +70,23 @@ class _Witness:
         finally:
             self.busy = False
 
-    def heard(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> Any:
-        """What the caller gets instead of the result, or None."""
-        if self.busy or DeepObserver.busy or not self.r.active or is_tracing():
+    def hears(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> Any:
+        """One operator of the run, for all who listen: a second mode would cost each of them twice
+        as much. What the caller gets instead of the result, or None.
+        """
+        if is_tracing():
             return None
         name = normal(getattr(func, "__name__", ""))
+        instead = None
+        if not (self.busy or DeepObserver.busy) and self.r.active:
+            instead = self.heard(name, args, kwargs, result)
+        journal = self.journal
+        if journal is not None and journal.is_on and name != "__get__":
+            journal.heard(name, func, args, result if instead is None else instead)
+        return instead
+
+    def heard(self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any) -> Any:
+        """What the caller gets instead of the result, or None."""
         if (
             name == "numpy"
             and self.told.waits
@@ -82,40 +95,31 @@ class _Witness:
         ):
             self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
             return self.r.guard("evaluation", self.told.as_array, args[0], result)
-        if name == "__getitem__" and self.model is None and self.thread == threading.get_ident():
+        if name == "__getitem__" and self.model is None and self.streams.concerns(args):
             self.guarded("streams", self.streams.sliced, args, result, self.r.sites.find())
         if torch.is_grad_enabled() and not self.graded:
             sources = self.r.sources
             if sources is not None and name in DIFFERENCES and sources.waits:
                 self.guarded("sources", sources.met, args)
+            if self.model is not None:
+                return None
             carries = (
                 isinstance(result, torch.Tensor)
                 and result.requires_grad
                 and result.grad_fn is not None
             )
-            if (
-                self.model is None
-                and carries
-                and name != "__get__"
-                and self.thread == threading.get_ident()
-            ):
-                self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
-            elif (
-                self.model is None and self.told.waits and not carries
-            ):  # after the block without gradients
+            if carries:
+                if name != "__get__" and self.graphs.has_room:
+                    self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
+            elif self.told.looks_outside(name, result):  # after the block without gradients
                 self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
         elif self.model is not None:
-            self.guarded(
-                "evaluation",
-                self.told.inside,
-                name,
-                args,
-                kwargs,
-                result,
-                self.model.training,
-            )
+            if self.told.looks_inside(name):
+                training = self.model.training
+                self.guarded("evaluation", self.told.inside, name, args, kwargs, result, training)
         else:
-            self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
+            if self.told.looks_outside(name, result):
+                self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
             if (
                 self.graded
                 and isinstance(result, torch.Tensor)
@@ -180,7 +184,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(torch.autograd, "backward", partial(_make_backward, witness))
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
     recorder.at_the_end.append(witness.finish)
-    stream = OperatorStream(after(witness.heard))
+    stream = OperatorStream(after(witness.hears))
     stream.start()
     patches.on_exit(stream.stop)
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.observe.populations.judged import Judged, score_of
+from sawbones.observe.populations.judged import Judged
 from sawbones.observe.populations.log import Values
+from sawbones.observe.populations.scores import score_of
 from sawbones.schema.populations import DerivedRows
 
 LEAST_COLUMNS = 4  # real ones that vary: in fewer directions rows are in line by chance

@@ -97,8 +97,3 @@ def _kind(answers: Values, wanted: Values | None) -> str:
     if whole and wanted.max() <= 1:
         return "classes"
     return "quantity"
-
-
-def score_of(errors: npt.NDArray[np.float64], kind: str) -> float:
-    """The share that is right, of classes; the mean error, of numbers."""
-    return float(1 - errors.mean() if kind == "classes" else errors.mean())

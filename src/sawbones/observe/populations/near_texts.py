@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from sawbones.observe.populations.judged import Judged, score_of
+from sawbones.observe.populations.judged import Judged
+from sawbones.observe.populations.scores import score_of
 from sawbones.observe.populations.words import BUCKETS, LEAST_WORDS, Bags
 from sawbones.schema.populations import DerivedRows
 

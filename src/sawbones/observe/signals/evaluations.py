@@ -51,6 +51,8 @@ _DROPS = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
 )
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+_ATTENTION = frozenset({"multi_head_attention_forward", "scaled_dot_product_attention"})
+_DRAWS_OR_MIXES = _DROPS | _RECURRENT | _ATTENTION | {"batch_norm"}
 
 
 class EvaluationLog:
@@ -174,6 +176,14 @@ class EvaluationLog:
             self.record["inputs"].append(row)
 
     # operators
+
+    def looks_inside(self, name: str) -> bool:
+        return self._following or name in _DRAWS_OR_MIXES
+
+    def looks_outside(self, name: str, result: Any) -> bool:
+        if not self._tags:
+            return False
+        return isinstance(result, torch.Tensor) if name == "__get__" else name not in _SILENT
 
     def inside(
         self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any, training: bool

@@ -23,6 +23,7 @@ _MAX_PLACES = 40
 _MAX_LOOKS = 30  # at one place; later writes are like the earlier ones
 _MAX_INDICES = 1 << 20
 _ADDING = frozenset({"add", "add_", "sub", "sub_"})
+_KEEPING_ORDER = (int, slice, type(None), type(...))  # of places: no index tensor among them
 HEARD = _ADDING | {"__getitem__", "__setitem__"}
 
 
@@ -42,6 +43,12 @@ class IndexWriteLog:
 
     def clear(self) -> None:
         self._reads.clear()
+
+    def concerns(self, name: str, args: Any) -> bool:
+        """Quickly, and never too seldom: most operators of HEARD have nothing to do with it."""
+        if name == "__getitem__":
+            return len(args) > 1 and type(args[1]) not in _KEEPING_ORDER
+        return bool(self._reads)
 
     def heard(self, name: str, args: Any, result: Any, site: Any) -> None:
         """An operator of HEARD has run; `site` finds its line."""

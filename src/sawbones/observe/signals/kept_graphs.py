@@ -64,9 +64,14 @@ class KeptGraphs:
         """What was made before this call belongs to the iteration before."""
         self._iteration += 1
 
+    @property
+    def has_room(self) -> bool:
+        """For another result of this iteration."""
+        return len(self._results) < _MAX_RESULTS
+
     def result(self, tensor: torch.Tensor, site: Any) -> None:
         """The loop itself, outside of any model, made a tensor that carries a graph."""
-        if len(self._results) < _MAX_RESULTS:
+        if self.has_room:
             self._results.append((self._iteration, site, weakref.ref(tensor)))
 
     def _vote(self) -> None:

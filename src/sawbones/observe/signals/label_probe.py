@@ -221,14 +221,14 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> Labe
     classes = len(np.unique(y)) <= max(20, len(y) // 20) and bool(np.all(y == np.round(y)))
     score = _class_score if classes else _value_score
     rng = np.random.default_rng(0)
-    neighbours = _neighbours(x)
-    own = score(x, y, neighbours)
+    samples = _Samples(x)
+    own = score(samples, y)
     others = [rng.permutation(y) for _ in range(NUM_PERMUTATIONS)]
-    null = np.array([score(x, labels, neighbours) for labels in others])
+    null = np.array([score(samples, labels) for labels in others])
     z = float((own - null.mean()) / (null.std() + 1e-3))
     if classes:
         # Where one class is common, answers hardly change while the odds do.
-        odds = np.array([_odds_score(x, labels, neighbours) for labels in (y, *others)])
+        odds = np.array([_odds_score(samples, labels) for labels in (y, *others)])
         z = max(z, float((odds[0] - odds[1:].mean()) / (odds[1:].std() + 1e-3)))
     shares = np.unique(y, return_counts=True)[1] / len(y)
     return LabelsTold(
@@ -244,20 +244,38 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> Labe
 
 
 def _best_pairing(
-    x: Floats, y: Floats, score: Callable[[Floats, Floats, Any], float]
+    x: Floats, y: Floats, score: Callable[[_Samples, Floats], float]
 ) -> Pairing | None:
     """Simple ways to come apart: shifted by a few rows, reversed. Judged on the rows read one after
     another.
     """
     if len(y) < 40:
         return None
-    neighbours = _neighbours(x)
+    samples = _Samples(x)
     pairings = {f"shifted by {k}": np.roll(y, k) for k in (-2, -1, 1, 2)} | {
         "reversed": y[::-1].copy()
     }
-    scores = {name: score(x, labels, neighbours) for name, labels in pairings.items()}
+    scores = {name: score(samples, labels) for name, labels in pairings.items()}
     name = max(scores, key=lambda n: scores[n])
-    return Pairing(name, scores[name], score(x, y, neighbours))
+    return Pairing(name, scores[name], score(samples, y))
+
+
+class _Samples:
+    """Inputs, with what all labels that are tried on them share: who is near whom, and how the
+    labels of one half make up the ridge fit at the other.
+    """
+
+    def __init__(self, x: Floats) -> None:
+        self.half = len(x) // 2
+        self.neighbours = _neighbours(x)
+        known, asked = x[: self.half], x[self.half :]
+        gram = known.T @ known + np.eye(x.shape[1]) * max(1.0, 0.1 * len(known))
+        self._weights: Floats = asked @ np.linalg.solve(gram, known.T)
+
+    def fitted(self, y: Floats) -> Floats:
+        """At the second half, from the labels of the first."""
+        result: Floats = self._weights @ y[: self.half]
+        return result
 
 
 def _neighbours(x: Floats, k: int = 7) -> npt.NDArray[np.int64]:
@@ -267,39 +285,29 @@ def _neighbours(x: Floats, k: int = 7) -> npt.NDArray[np.int64]:
     return np.argpartition(distance, min(k, len(x) - 1) - 1, axis=1)[:, :k]
 
 
-def _class_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
+def _class_score(samples: _Samples, y: Floats) -> float:
     ids, codes = np.unique(y, return_inverse=True)
     votes = np.zeros((len(y), len(ids)))
-    for column in neighbours.T:
+    for column in samples.neighbours.T:
         votes[np.arange(len(y)), codes[column]] += 1.0
     near = float(np.mean(votes.argmax(1) == codes))
-    half = len(y) // 2
     onehot = np.eye(len(ids))[codes] - np.eye(len(ids))[codes].mean(0)
-    fitted = _ridge(x[:half], onehot[:half], x[half:])
-    linear = float(np.mean(fitted.argmax(1) == codes[half:]))
+    linear = float(np.mean(samples.fitted(onehot).argmax(1) == codes[samples.half :]))
     return max(near, linear)
 
 
-def _odds_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
+def _odds_score(samples: _Samples, y: Floats) -> float:
     """How far the share of a class goes with the class, over the classes."""
     ids = np.unique(y)
     rarer = ids[:1] if len(ids) == 2 else ids
-    return float(np.mean([_value_score(x, (y == c).astype(float), neighbours) for c in rarer]))
+    return float(np.mean([_value_score(samples, (y == c).astype(float)) for c in rarer]))
 
 
-def _value_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
-    near = _correlation(y[neighbours].mean(1), y)
-    half = len(y) // 2
-    linear = _correlation(
-        _ridge(x[:half], y[:half, None] - y[:half].mean(), x[half:])[:, 0], y[half:]
-    )
+def _value_score(samples: _Samples, y: Floats) -> float:
+    near = _correlation(y[samples.neighbours].mean(1), y)
+    half = samples.half
+    linear = _correlation(samples.fitted(y - y[:half].mean()), y[half:])
     return max(near, linear)
-
-
-def _ridge(x: Floats, y: Floats, at: Floats) -> Floats:
-    gram = x.T @ x + np.eye(x.shape[1]) * max(1.0, 0.1 * len(x))
-    result: Floats = at @ np.linalg.solve(gram, x.T @ y)
-    return result
 
 
 def _correlation(a: Floats, b: Floats) -> float:

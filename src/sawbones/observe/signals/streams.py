@@ -25,6 +25,14 @@ class Streams:
         self._kept: list[Any] = []  # the storages, so that no other is given their address
         self._pending: list[tuple[int, int, int]] = []  # storage, first, last
 
+    @staticmethod
+    def concerns(args: Sequence[Any]) -> bool:
+        """Quickly, and never too seldom: rows of samples are not cut out of a text."""
+        source = args[0]
+        return type(source) is not torch.Tensor or (
+            source.dim() == 1 and not source.is_floating_point()
+        )
+
     def sliced(self, args: Sequence[Any], result: Any, site: Any) -> None:
         """`text[a:b]`, or `text[indices]`."""
         source, key = args[0], args[1] if len(args) > 1 else None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.sources.imports import UnwatchedImports
 from sawbones.schema.sources import Sources
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class LineWatch:
         self._make_log = make_log
         self.log: SourceLog | None = None
         self._is_user: dict[types.CodeType, bool] = {}
+        self._enter = self._make_enter()
+        self._imports = UnwatchedImports(self._enter)
         self._calls: dict[types.CodeType, int] = {}
         self._visits: dict[tuple[types.CodeType, int], int] = {}
         self._last: dict[types.FrameType, int] = {}
@@ -41,24 +44,36 @@ class LineWatch:
     def start(self) -> None:
         if sys.gettrace() is None:  # a debugger or a coverage tool goes first
             sys.settrace(self._enter)
+            self._imports.install()
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=self.stop)
 
     def stop(self) -> None:
+        self._imports.remove()
         if sys.gettrace() == self._enter:
             sys.settrace(None)
         self._last.clear()
         self._lines.clear()
         self._depth.clear()
 
-    def _enter(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        self._num_calls += 1
-        code = frame.f_code
-        known = self._is_user.get(code)
-        if known is None:
-            known = self._is_user[code] = is_user_file(code.co_filename)
-        if not known or self._busy:
+    def _make_enter(self) -> Callable[[types.FrameType, str, Any], Any]:
+        """The trace function: a closure, since it is called for every function of any library."""
+        is_user = self._is_user
+
+        def enter(frame: types.FrameType, event: str, arg: Any) -> Any:
+            self._num_calls += 1
+            code = frame.f_code
+            known = is_user.get(code)
+            if known is None:
+                known = is_user[code] = is_user_file(code.co_filename)
+            return self._entered(frame) if known else None
+
+        return enter
+
+    def _entered(self, frame: types.FrameType) -> Any:
+        if self._busy:
             return None
+        code = frame.f_code
         if self._is_over():
             self.stop()
             return None
