@@ -23,8 +23,8 @@ def test_the_pages_are_up_to_date() -> None:
 
 @pytest.mark.parametrize("watched", symptoms.all_symptoms(), ids=lambda watched: watched.symptom)
 def test_a_symptom_is_in_the_index_and_has_a_page_with_its_causes(watched) -> None:
-    index = (DOCS / "reference" / "symptoms.md").read_text(encoding="utf-8")
-    assert f"[{watched.symptom}](symptoms/{watched.symptom}.md)" in index
+    index = (DOCS / "reference" / "symptoms" / "README.md").read_text(encoding="utf-8")
+    assert f"[{watched.symptom}]({watched.symptom}.md)" in index
     page = (DOCS / "reference" / "symptoms" / f"{watched.symptom}.md").read_text(encoding="utf-8")
     for heading in ("What it may mean", "First commands", "Causes", "What it measures", "Null"):
         assert f"\n## {heading}" in page
