@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from sawbones import symptoms
+from sawbones.lookup import look_up
 from sawbones.lookup.curves import CURVES
+from sawbones.trials.menu import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -28,6 +31,10 @@ def test_a_symptom_is_in_the_index_and_has_a_page_with_its_causes(watched) -> No
     page = (DOCS / "reference" / "symptoms" / f"{watched.symptom}.md").read_text(encoding="utf-8")
     for heading in ("What it may mean", "First commands", "Causes", "What it measures", "Null"):
         assert f"\n## {heading}" in page
+    for trial in re.findall(r"sawbones try (\S+) train.py", page):
+        assert parse(trial)
+    for words in re.findall(r"`sawbones explain ([^`]+)`", page):
+        assert look_up(words.strip('"'))
     if watched.symptom in CURVES:
         assert f"curves/{watched.symptom}.svg" in index and f"{watched.symptom}.svg" in page
 
