@@ -2,6 +2,7 @@
 # make test   set up and pass the tests
 # make harm   wrong calls, kills, interrupts, hostile files: all of them (long)
 # make check  lint, format and types
+# make docs   write the generated pages and build the documentation site into build/site
 # make pages  run every command of the how-to pages (long)
 # make package  build the sdist and the wheel, install that, and use it
 # make trackers  the tests against the real tracker libraries, in an environment of their own (a gigabyte)
@@ -51,10 +52,13 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/trainer.py
 
 docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	$(BIN)/python docs/generate_optimizers.py
 	$(BIN)/python docs/generate_catalogue.py
 	$(BIN)/python docs/generate_symptoms.py
 	$(BIN)/python docs/generate_texts.py
+	$(BIN)/python docs/generate_api.py
+	$(BIN)/python docs/build_site.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

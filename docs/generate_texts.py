@@ -1,5 +1,5 @@
 """Writes the pages that `sawbones explain` also shows (src/sawbones/lookup/texts/) into docs/, and the
-table of optimizers the other way; --check compares, exits 1 on a difference.
+table of optimizers and the checklists the other way; --check compares, exits 1 on a difference.
 """
 
 import argparse
@@ -8,12 +8,18 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 TEXTS = DOCS.parent / "src" / "sawbones" / "lookup" / "texts"
+CHECKLISTS = (DOCS / "how-to" / "checklists").glob("*.md")
 COPIES = {
     TEXTS / "derivations.md": DOCS / "explanation" / "derivations.md",
     TEXTS / "antipatterns.md": DOCS / "explanation" / "antipatterns.md",
     TEXTS / "decision-tree.md": DOCS / "how-to" / "checklists" / "decision-tree.md",
     TEXTS / "cheat-sheet.md": DOCS / "how-to" / "checklists" / "cheat-sheet.md",
     DOCS / "reference" / "optimizers.md": TEXTS / "optimizers.md",
+}
+COPIES |= {
+    page: TEXTS / f"checklist-{page.name}"
+    for page in sorted(CHECKLISTS)
+    if page.name != "README.md" and page not in COPIES.values()
 }
 
 

@@ -62,6 +62,7 @@ _LEFT_OUT = {
     "Chromium": "apt-get install chromium && pytest -m browser",
     "pyspark": "pip install -e '.[spark]', a Java runtime, and pytest tests/audits/test_spark.py",
     "tracker": "make trackers",
+    "Zensical": "make docs && pytest tests/docs/test_site.py",
     "Java": "apt-get install default-jre-headless && pytest tests/audits/test_spark.py",
 }
 
@@ -124,7 +125,9 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     """
     contexts = []
 
-    def opened(address: str, width: int = 1200, **settings: Any) -> Any:
+    def opened(
+        address: str, width: int = 1200, until: str = "body[data-drawn]", **settings: Any
+    ) -> Any:
         context = browser.new_context(
             viewport={"width": width, "height": 844}, reduced_motion="reduce", **settings
         )
@@ -150,7 +153,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("request", request)
         page.on("dialog", dialog)
         page.goto(address)
-        page.wait_for_selector("body[data-drawn]", timeout=60_000)
+        page.wait_for_selector(until, timeout=60_000)
         return page
 
     yield opened

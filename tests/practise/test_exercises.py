@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sawbones.diagnosis import diagnose_script
 from sawbones.fixing.source import Source
 from sawbones.practise import answers
 from sawbones.practise.colleague import report
@@ -105,6 +106,24 @@ def test_every_task_runs_in_both_forms(
         (row,) = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
         assert row["loss"] > 0 and said
         assert (tmp_path / "model.pt").stat().st_size > 500
+
+
+def test_a_decay_is_chosen_only_where_nothing_normalises() -> None:
+    """On gains it is a fault of its own, which no exercise declares."""
+    texts = [healthy(random.Random(seed)).text for seed in range(200)]
+    decayed = [text for text in texts if "weight_decay" in text]
+    assert len(decayed) > 3
+    assert not [text for text in decayed if "Norm" in text or "TransformerEncoderLayer" in text]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_no_check_has_anything_to_say_of_a_healthy_script(task, tmp_path: Path) -> None:
+    text = healthy(random.Random(task.name), task).text
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    made = diagnose_script("train.py", (), working_folder=tmp_path, seconds=200, experiments=False)
+    named = [f.fault for f in made.report.findings if f.status != "suspected"]
+    assert (made.report.verdict, named) == ("healthy", [])
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -177,7 +177,14 @@ def _unit_of_mistake(run: Run, mistake: str, form: _Form, told: _Told) -> float 
     was not printed, or the right one too.
     """
     row, right, wrong = told
-    numbers = printed_numbers(run, row.step)
+    # 1.000 is the right score of a perfect model, and also 1 %: a number that stands for the right
+    # score in the other form tells nothing.
+    others = [other(right) for other in _FORMS if other is not form]
+    numbers = [
+        (number, unit)
+        for number, unit in printed_numbers(run, row.step)
+        if not any(limits.PRINTED_AS.kept_by(abs(number - other) / unit) for other in others)
+    ]
     unit = _unit(numbers, form(wrong[mistake]))
     if unit is None or _is_there(numbers, form(right), form(wrong[mistake])):
         return None

@@ -92,7 +92,7 @@ def _pages() -> dict[str, tuple[str, str]]:
         pages[known.id] = (title.rstrip("."), f"{text} {known.id} {known.cause} {known.signal}")
     for name, text in texts().items():
         title, _, text = text.removeprefix("# ").partition("\n")
-        pages[name] = (title, text)
+        pages[name] = (title, f"{text}\n    {name}")  # found by it, not shown as an excerpt
     return pages
 
 

@@ -79,6 +79,7 @@ def _rivals(rivals: tuple[Rival, ...]) -> str:
         return ""
     lines = ["## Tell them apart\nOne change at a time, from the same seed:", ""]
     for rival in rivals:
-        weaker = "" if rival.own else " (it also heals much that is not its fault)"
-        lines.append(f"- `sawbones try {rival.asked} train.py` heals: `{rival.fault}`{weaker}")
+        named = f"`{rival.fault}`" if rival.is_named else f"something in the layer {rival.fault}"
+        weaker = "" if rival.own else " (weak evidence: this makes many other faults milder too)"
+        lines.append(f"- healed by `sawbones try {rival.asked} train.py`: {named}{weaker}")
     return "\n".join(lines)

@@ -26,6 +26,10 @@ class Task:
     loss_call: str = "$criterion($out, $y)"
     epochs: int = 6
 
+    @property
+    def normalises(self) -> bool:
+        return "Norm" in self.network or "TransformerEncoderLayer" in self.network
+
 
 _SPLIT = """\
 $order = torch.randperm(len($features), generator=$rng)

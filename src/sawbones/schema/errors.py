@@ -7,4 +7,4 @@ what to do.
 
 
 class SawbonesError(Exception):
-    pass
+    """The base of every error that Sawbones raises on purpose; the first line stands alone."""

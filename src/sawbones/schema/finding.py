@@ -76,6 +76,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """A fault with its readings (`evidence`), places in the source (`where`, the best first) and a
+    status: suspected, likely or proven. `fix` says what to change, `verdict` what a trial showed.
+    """
+
     fault: str
     status: str
     confidence: float
@@ -161,6 +165,10 @@ class AgainstGood:
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """The answer of a diagnosis: the verdict, findings with root causes first, symptoms, what was
+    refuted, and what could not be looked at. `sawbones diagnose --json` writes the same.
+    """
+
     verdict: str  # one of VERDICTS
     script: str
     steps: int

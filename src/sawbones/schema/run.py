@@ -145,6 +145,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Run(Observed):
+    """Everything observed of one execution, read back from a run folder. `steps` holds one array
+    per series ("loss", "grad_norm", "lr"); `ranks` the other ranks of a distributed run.
+    """
+
     script: str
     argv: tuple[str, ...]
     folder: str

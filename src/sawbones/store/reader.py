@@ -55,6 +55,7 @@ _MISFITS = (
 
 
 def read_run(folder: str | Path) -> Run:
+    """The recording in this folder, also of a run that is still going or was killed."""
     folder = Path(folder)
     others = sorted(
         int(number)

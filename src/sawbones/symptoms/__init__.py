@@ -9,7 +9,7 @@ A symptom file holds
     look(run)  a pure function that gives a symptom or None, or raises NothingToJudge: too little
                was seen to tell, or its null is not known for this run
 Each measures against a null of its own: the noise of the series, the best constant answer, or
-what must not happen at all. Its docstring is its paragraph in docs/reference/symptoms.md.
+what must not happen at all. Its docstring is its page in docs/reference/symptoms/.
 """
 
 from __future__ import annotations

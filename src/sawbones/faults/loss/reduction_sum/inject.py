@@ -12,5 +12,7 @@ LEVEL = 3
 
 
 def inject(source: Source) -> Iterator[Edits]:
+    if calls(source, "clip_grad_norm_"):  # clipping takes the scale away again: nothing is ill
+        return
     for call in calls(source, "CrossEntropyLoss", "MSELoss", "BCEWithLogitsLoss", "cross_entropy"):
         yield (set_keyword(source, call, "reduction", '"sum"'),)
