@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sawbones import faults
+from sawbones.diagnosis.engine import Told
 from sawbones.schema import Finding
 
 
@@ -27,3 +28,11 @@ def test_a_proven_finding_of_a_new_check_is_a_suspicion_and_says_why(monkeypatch
 def test_a_check_that_has_passed_its_round_keeps_its_status(monkeypatch):
     _with_preview(monkeypatch, False)
     assert faults.as_far_as_known(_finding("proven")) == _finding("proven")
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_while_the_script_runs_only_what_the_report_will_call_proven_is_told(monkeypatch, preview):
+    _with_preview(monkeypatch, preview)
+    told: list[Finding] = []
+    Told(told.append).proven([_finding("proven")])
+    assert bool(told) is not preview

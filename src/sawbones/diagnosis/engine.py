@@ -212,7 +212,7 @@ class Told:
 
     def proven(self, findings: Sequence[Finding]) -> None:
         """Causes only: what a better supported finding explains is not told."""
-        for finding in settle(list(findings))[0]:
+        for finding in map(faults.as_far_as_known, settle(list(findings))[0]):
             if finding.status == "proven" and finding.fault not in self.faults:
                 self.faults.add(finding.fault)
                 self._found(finding)
