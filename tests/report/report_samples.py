@@ -367,8 +367,6 @@ def _deep(step: int) -> DeepStep:
             self_mass=0.03 + 0.02 * layer,
             pad_mass=None,
             masked_rows=0,
-            row_sum_error=1e-7,
-            axis_sum_error=None,
             score_std=0.41,
             expected_score_std=0.4,
         )
@@ -391,7 +389,6 @@ def _deep(step: int) -> DeepStep:
                 self=0.07,
                 other_examples=0.0,
                 padding=None,
-                nonpadding=None,
                 probes=8,
                 map=tuple(tuple(float(value) for value in row) for row in influence[::3]),
                 rows=tuple(range(0, size, 3)),

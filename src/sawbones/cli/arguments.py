@@ -9,6 +9,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NoReturn
 
+from sawbones.cli import values
 from sawbones.cli.guard import usage_error
 from sawbones.cli.printing import say
 from sawbones.cli.trailing import take_back
@@ -32,6 +33,29 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, description=description, allow_abbrev=False, **settings)  # type: ignore[arg-type]
         # argparse takes -inf and -1e5 for flags, and would say that a value is missing
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")
+
+    # flags of several commands
+
+    def add_json(self) -> None:
+        told = "write the report as JSON (- for standard output)"
+        self.add_argument("--json", type=values.file_to_write, metavar="FILE", help=told)
+
+    def add_html(self) -> None:
+        told = "write a self-contained HTML report"
+        self.add_argument("--html", type=values.file_to_write, metavar="FILE", help=told)
+
+    def add_only(self) -> None:
+        told = "only these faults, e.g. 'loss.*'"
+        self.add_argument("--only", type=values.fault_glob, default="*", metavar="GLOB", help=told)
+
+    def add_bundle(self) -> None:
+        told = "run the code of a bundle that you did not make"
+        self.add_argument("--trust", action="store_true", help=told)
+        told = ".sawbones/<run>/bundles/step-000123.sawbones"
+        self.add_argument("bundle", metavar="BUNDLE", help=told)
+
+    def add_script_arguments(self) -> None:
+        self.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
 
     def error(self, message: str) -> NoReturn:
         usage_error(f"{message}. All flags: {self.prog} --help")

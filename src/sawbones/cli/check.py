@@ -42,13 +42,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="LAYER",
         help=f"only this one, may be given again: {', '.join(LAYERS)}",
     )
-    p.add_argument(
-        "--only",
-        type=values.fault_glob,
-        default="*",
-        metavar="GLOB",
-        help="only these faults, e.g. 'loss.*'",
-    )
+    p.add_only()
     p.add_argument("--keep-going", action="store_true", help="go on after a layer that fails")
     for grade, meaning in (
         ("soft", "report these and do not fail"),
@@ -76,12 +70,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="seed of every fresh start (default 0)",
     )
-    p.add_argument(
-        "--json",
-        type=values.file_to_write,
-        metavar="FILE",
-        help="write the report as JSON (- for standard output)",
-    )
+    p.add_json()
     outputs.add_flags(p)
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(

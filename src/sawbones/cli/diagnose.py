@@ -57,18 +57,8 @@ CAPTURE_LIMIT_HELP = (
 
 def parser() -> argparse.ArgumentParser:
     p = Parser("sawbones diagnose", DESCRIPTION)
-    p.add_argument(
-        "--json",
-        type=values.file_to_write,
-        metavar="FILE",
-        help="write the report as JSON (- for standard output)",
-    )
-    p.add_argument(
-        "--html",
-        type=values.file_to_write,
-        metavar="FILE",
-        help="write a self-contained HTML report",
-    )
+    p.add_json()
+    p.add_html()
     outputs.add_flags(p)
     p.add_argument(
         "--seconds",
@@ -87,13 +77,7 @@ def parser() -> argparse.ArgumentParser:
         help="end with the first proven cause, without the runs that could find others",
     )
     p.add_argument("--no-experiments", action="store_true", help="only observe and check")
-    p.add_argument(
-        "--only",
-        type=values.fault_glob,
-        default="*",
-        metavar="GLOB",
-        help="only these faults, e.g. 'loss.*'",
-    )
+    p.add_only()
     p.add_argument(
         "--nproc-per-node",
         type=values.whole(1, values.MOST_RANKS),
@@ -178,7 +162,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SCRIPT",
         help="training script (or -m MODULE, as for python), or a recorded run folder",
     )
-    p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
+    p.add_script_arguments()
     return p
 
 

@@ -49,18 +49,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--check", action="store_true", help="write nothing and end with 1 if there is a patch"
     )
-    p.add_argument(
-        "--json",
-        type=values.file_to_write,
-        metavar="FILE",
-        help="write the report as JSON (- for standard output)",
-    )
-    p.add_argument(
-        "--html",
-        type=values.file_to_write,
-        metavar="FILE",
-        help="write a self-contained HTML report",
-    )
+    p.add_json()
+    p.add_html()
     p.add_argument(
         "--seconds",
         type=values.above_zero,
@@ -71,13 +61,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--steps", type=values.whole(1), metavar="N", help="observe at most N optimizer steps"
     )
-    p.add_argument(
-        "--only",
-        type=values.fault_glob,
-        default="*",
-        metavar="GLOB",
-        help="only these faults, e.g. 'loss.*'",
-    )
+    p.add_only()
     p.add_argument(
         "--allow",
         action="append",
@@ -87,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--quiet", action="store_true", help="the diffs alone")
     p.add_argument("target", metavar="TARGET", nargs="?", default="", help="script, report or run")
-    p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
+    p.add_script_arguments()
     return p
 
 

@@ -48,12 +48,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="keep the rows and the trained answers as a golden file (it holds the rows themselves)",
     )
-    p.add_argument(
-        "--json",
-        type=values.file_to_write,
-        metavar="FILE",
-        help="write the report as JSON (- for standard output)",
-    )
+    p.add_json()
     p.add_argument("--quiet", action="store_true", help="one line per finding")
     p.add_argument("sides", nargs="+", metavar="SIDE", help="TRAINED SERVED, or SERVED alone")
     return p

@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         help="write the profile as JSON (- for standard output)",
     )
     p.add_argument("script", metavar="SCRIPT", help="the training script")
-    p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
+    p.add_script_arguments()
     return p
 
 

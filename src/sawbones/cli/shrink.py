@@ -31,10 +31,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="budget of the search (default 300)",
     )
-    p.add_argument(
-        "--trust", action="store_true", help="run the code of a bundle that you did not make"
-    )
-    p.add_argument("bundle", metavar="BUNDLE", help=".sawbones/<run>/bundles/step-000123.sawbones")
+    p.add_bundle()
     return p
 
 

@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("trials", metavar="TRIALS", nargs="?", help="names, separated by commas")
     p.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script")
-    p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
+    p.add_script_arguments()
     return p
 
 

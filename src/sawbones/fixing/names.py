@@ -159,13 +159,6 @@ def _assigned_to_self(source: Source, node: ast.Attribute) -> list[ast.expr]:
     ]
 
 
-def uses_of(source: Source, name: str) -> int:
-    return sum(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-        for n in ast.walk(source.tree)
-    )
-
-
 # names of modules
 
 

@@ -176,6 +176,11 @@ class Case:
         return (source, found) if source is not None and found is not None else None
 
 
+def left_to_a_person(choices: str) -> Recipe:
+    """The recipe of a fault that no change of ours mends."""
+    return lambda case: (Decide(choices),)
+
+
 @cache
 def recipes() -> dict[str, Recipe]:
     """Fault -> its recipe, over all rooms that have one."""

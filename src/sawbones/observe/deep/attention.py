@@ -414,8 +414,6 @@ def _summary(
     square = queries == keys
     future = float(clean.triu(1).sum(-1).mean()) if square else 0.0
     diagonal = float(clean.diagonal(dim1=-2, dim2=-1).mean()) if square else 0.0
-    row_error = float((clean.sum(-1) - 1.0).abs()[~masked].max()) if bool((~masked).any()) else 0.0
-    axis_error = float((clean.sum(-2) - 1.0).abs().max())
     return Attention(
         op.site,
         paths.of(op.module),
@@ -429,8 +427,6 @@ def _summary(
         diagonal,
         _pad_mass(clean, rows, sources),
         int(masked.sum()),
-        row_error,
-        axis_error,
         spread,
         expected,
         facts,

@@ -5,13 +5,13 @@ happens inside.
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import torch
 from torch import nn
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
+
+from sawbones.observe.random_streams import streams_put_back
 
 _MAX_BUFFER = 1 << 20
 
@@ -21,16 +21,6 @@ def untouched(models: Sequence[nn.Module]) -> Iterator[None]:
     """Restores RNG streams, and buffers that a recomputed forward (activation checkpointing) wrote
     to.
     """
-    cpu = torch.random.get_rng_state()
-    cuda = (
-        torch.cuda.get_rng_state_all()
-        if torch.cuda.is_available() and torch.cuda.is_initialized()
-        else []
-    )
-    drawn = (
-        random.getstate(),
-        np.random.get_state(),
-    )  # a forward may toss a coin: teacher forcing, stochastic depth
     buffers = [
         b
         for model in models
@@ -39,13 +29,9 @@ def untouched(models: Sequence[nn.Module]) -> Iterator[None]:
     ]
     kept = [(b, b._version, b.detach().clone()) for b in buffers if not b.is_inference()]
     try:
-        yield
+        with streams_put_back():  # a forward may toss a coin: teacher forcing, stochastic depth
+            yield
     finally:
-        torch.random.set_rng_state(cpu)
-        random.setstate(drawn[0])
-        np.random.set_state(drawn[1])
-        if cuda:
-            torch.cuda.set_rng_state_all(cuda)
         for buffer, version, before in kept:
             if buffer._version != version:
                 with torch.no_grad(), _unsafe_preserve_version_counter(buffer):

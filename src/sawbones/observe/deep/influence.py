@@ -337,7 +337,6 @@ class _Collected:
                 rows[position] = own
         n = max(counted, 1)
         has_examples = target.tensor.shape[target.batch_dim] > 1
-        pad = sums["padding"] / n if target.padding is not None else None
         return Influence(
             source=target.name,
             source_shape=tuple(target.tensor.shape),
@@ -349,8 +348,7 @@ class _Collected:
             past=sums["past"] / n if aligned and counted else None,
             self=sums["self"] / n if aligned and counted else None,
             other_examples=sums["other"] / n if has_examples and counted else None,
-            padding=pad if counted else None,
-            nonpadding=1.0 - pad - sums["other"] / n if pad is not None and counted else None,
+            padding=sums["padding"] / n if target.padding is not None and counted else None,
             by_offset={k: v / n for k, v in sorted(offsets.items())},
             probes=len(self.places),
             map=_small_map(rows),

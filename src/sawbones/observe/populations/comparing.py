@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import torch
-
 from sawbones.observe.populations.between import rows_between
 from sawbones.observe.populations.channels import swapped_channels
 from sawbones.observe.populations.columns import strongest_column
@@ -20,6 +18,7 @@ from sawbones.observe.populations.near_texts import joined, near_texts
 from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.observe.populations.undoing import put_back
+from sawbones.observe.random_streams import streams_put_back
 from sawbones.schema import Site
 from sawbones.schema.populations import (
     CarryingColumn,
@@ -67,13 +66,11 @@ def _asked_again(ask: Callable[[], T | None]) -> T | None:
     """Measured with the model itself, which answers once more for other rows. Whatever it draws or
     raises stays here.
     """
-    rng = torch.random.get_rng_state()
     try:
-        return ask()
+        with streams_put_back():
+            return ask()
     except Exception:  # a model may refuse rows that no script would give it
         return None
-    finally:
-        torch.random.set_rng_state(rng)
 
 
 def _column(log: PassLog, found: list[Judged]) -> CarryingColumn | None:

@@ -11,7 +11,6 @@ every position are judged by what one input token says about its target.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +21,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.fingerprints import raw_bytes, tensors_in
+from sawbones.observe.random_streams import streams_put_back
 from sawbones.schema.labels import LabelsTold, Pairing
 
 MAX_SAMPLES = 600
@@ -138,14 +138,13 @@ def probe_dataset(dataset: Any) -> LabelsTold | None:
         size = min(len(dataset), MAX_SAMPLES)
     except (TypeError, NotImplementedError):
         return None
-    states = (torch.get_rng_state(), np.random.get_state(), random.getstate())
     inputs, labels = [], []
     ends = time.perf_counter() + MAX_SECONDS
     step = max(1, len(dataset) // size)
     # Neighbours matter for an off-by-one, spread for the classes: half in a row, half spread over
     # the set.
     indices = [*range(size // 2), *range(size // 2, len(dataset), step)][:size]
-    try:
+    with streams_put_back():
         for i in indices:
             pair = split_sample(dataset[i])
             if pair is None:
@@ -154,10 +153,6 @@ def probe_dataset(dataset: Any) -> LabelsTold | None:
             labels.append(pair[1])
             if time.perf_counter() > ends:
                 break
-    finally:
-        torch.set_rng_state(states[0])
-        np.random.set_state(states[1])
-        random.setstate(states[2])
     return probe_pairs(inputs, labels, num_in_row=size // 2) if len(inputs) >= 60 else None
 
 

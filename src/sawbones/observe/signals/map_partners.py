@@ -7,7 +7,6 @@ better than all others do, and it is not the one beside it.
 
 from __future__ import annotations
 
-import random
 import time
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sawbones.observe.random_streams import streams_put_back
 from sawbones.observe.signals.mask_fit import picture_and_map
 from sawbones.schema.labels import MapPartners
 
@@ -34,21 +34,17 @@ def probe_partners(dataset: Any) -> MapPartners | None:
         size = len(dataset)
     except (TypeError, NotImplementedError):
         return None
-    states = (torch.get_rng_state(), np.random.get_state(), random.getstate())
     ends = time.perf_counter() + MAX_SECONDS
     pairs = []
     try:
-        for i in range(min(size, MAX_SAMPLES)):
-            pair = picture_and_map(dataset[i])
-            if pair is None or time.perf_counter() > ends:
-                break
-            pairs.append(pair)
+        with streams_put_back():
+            for i in range(min(size, MAX_SAMPLES)):
+                pair = picture_and_map(dataset[i])
+                if pair is None or time.perf_counter() > ends:
+                    break
+                pairs.append(pair)
     except Exception:  # a data set whose files are gone by now
         return None
-    finally:
-        torch.set_rng_state(states[0])
-        np.random.set_state(states[1])
-        random.setstate(states[2])
     if len(pairs) < MIN_SAMPLES or len({(tuple(p.shape), tuple(m.shape)) for p, m in pairs}) != 1:
         return None
     return compare_all(pairs)

@@ -9,10 +9,8 @@ happens after the run; the random streams are put back.
 from __future__ import annotations
 
 import copy
-import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -23,6 +21,7 @@ from torch.utils.data import IterableDataset
 from torch.utils.data._utils import worker as worker_module
 
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.random_streams import seed_streams, streams_put_back
 from sawbones.observe.signals.label_probe import probe_pairs, split_sample
 from sawbones.observe.signals.mask_fit import picture_and_map, probe_maps
 from sawbones.schema.labels import DrawnAlike, DrawsHeld, MapFit, Redraw
@@ -39,7 +38,7 @@ def probe_redraw(
     dataset: Any, init: Callable[[int], Any] | None, num_workers: int
 ) -> Redraw | None:
     if isinstance(dataset, IterableDataset):
-        with _streams_put_back():
+        with streams_put_back():
             try:
                 return _compare_streams(dataset, init, num_workers) if num_workers >= 2 else None
             except Exception:  # as below
@@ -51,7 +50,7 @@ def probe_redraw(
     if size < 2:
         return None
     indices = np.linspace(0, size - 1, min(NUM_SAMPLES, size)).astype(int).tolist()
-    with _streams_put_back():
+    with streams_put_back():
         try:
             return _compare(dataset, init, num_workers, indices)
         except Exception:  # a data set that cannot be copied, or whose files are gone by now
@@ -113,7 +112,7 @@ def _probes(dataset: Any) -> DrawsHeld | None:
         ends = time.perf_counter() + MAX_SECONDS / 3
         for i in indices:
             if name == "held":
-                _seed(1234)
+                seed_streams(1234)
             pair = _labelled(dataset[i])
             if pair is None:
                 return None
@@ -172,12 +171,6 @@ def _labelled(sample: Any) -> tuple[Any, list[float]] | None:
     return tensors[0], tensors[1].flatten().tolist()
 
 
-def _seed(number: int) -> None:
-    random.seed(number)
-    torch.manual_seed(number)
-    np.random.seed(number)
-
-
 def _compare_streams(
     dataset: Any, init: Callable[[int], Any] | None, num_workers: int
 ) -> Redraw | None:
@@ -203,7 +196,7 @@ def _as_worker(
 ) -> Any:
     own = copy.deepcopy(dataset)
     seed = base_seed + number
-    _seed(seed)
+    seed_streams(seed)
     before = worker_module._worker_info
     worker_module._worker_info = worker_module.WorkerInfo(
         id=number, num_workers=num_workers, seed=seed, dataset=own
@@ -259,14 +252,3 @@ def _spread(once: list[list[Any]], again: list[list[Any]]) -> float | None:
     own = float((first - second).norm(dim=1).mean())
     other = float((first - first.roll(1, 0)).norm(dim=1).mean())
     return own / other if other > 0 else None
-
-
-@contextmanager
-def _streams_put_back() -> Iterator[None]:
-    states = (torch.get_rng_state(), np.random.get_state(), random.getstate())
-    try:
-        yield
-    finally:
-        torch.set_rng_state(states[0])
-        np.random.set_state(states[1])
-        random.setstate(states[2])

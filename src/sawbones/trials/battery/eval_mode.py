@@ -11,24 +11,11 @@ from __future__ import annotations
 from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
-
-MATTERS = 1e-4
+from sawbones.trials.mode_verdicts import judge_modes
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun(
         [Remedy("eval_mode")], max_steps=None if run.ending.kind == "finished" else run.num_steps
     )
-    seen = cured.modes
-    if not seen.calls:
-        return Verdict("eval_mode", "open", "no model call without gradients was seen")
-    changed, distance = seen.changed, seen.distance
-    text = f"{changed} of {seen.calls} calls without gradients were not in evaluation mode; "
-    text += f"the right mode moves the answer by {distance:.2g}"
-    return Verdict(
-        "eval_mode",
-        "confirmed" if changed and distance > MATTERS else "refuted",
-        text,
-        distance,
-        0.0,
-    )
+    return judge_modes("eval_mode", cured.modes, "calls without gradients", "evaluation mode")

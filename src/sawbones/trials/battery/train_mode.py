@@ -11,22 +11,9 @@ from __future__ import annotations
 from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
-
-MATTERS = 1e-4
+from sawbones.trials.mode_verdicts import judge_modes
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("train_mode")], max_steps=run.num_steps or None)
-    seen = cured.modes
-    if not seen.calls:
-        return Verdict("train_mode", "open", "no model call with gradients was seen")
-    changed, distance = seen.changed, seen.distance
-    text = f"{changed} of {seen.calls} calls with gradients were not in training mode; "
-    text += f"the right mode moves the answer by {distance:.2g}"
-    return Verdict(
-        "train_mode",
-        "confirmed" if changed and distance > MATTERS else "refuted",
-        text,
-        distance,
-        0.0,
-    )
+    return judge_modes("train_mode", cured.modes, "calls with gradients", "training mode")

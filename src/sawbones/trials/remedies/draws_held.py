@@ -4,13 +4,12 @@ value.
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
-import numpy as np
-import torch
 from torch.utils.data._utils import fetch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from sawbones.observe.random_streams import seed_streams, streams_put_back
 
 SEED = 1234
 
@@ -21,7 +20,7 @@ def install(recorder: Any, mode: str = "data") -> None:
 
         def same_draws(self: Any) -> Any:
             value = real_next(self)
-            _seed()
+            seed_streams(SEED)
             return value
 
         _BaseDataLoaderIter.__next__ = same_draws  # type: ignore[method-assign]
@@ -44,17 +43,6 @@ class _Held:
         return len(self._dataset)
 
     def __getitem__(self, index: Any) -> Any:
-        states = (torch.get_rng_state(), np.random.get_state(), random.getstate())
-        _seed()
-        try:
+        with streams_put_back():
+            seed_streams(SEED)
             return self._dataset[index]
-        finally:
-            torch.set_rng_state(states[0])
-            np.random.set_state(states[1])
-            random.setstate(states[2])
-
-
-def _seed() -> None:
-    torch.manual_seed(SEED)
-    np.random.seed(SEED)
-    random.seed(SEED)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide what an empty or constant sample is: dropped where the data are loaded (rows are lost, "
     "and the count changes), repaired at its source (the only way that keeps them), or kept with "
     "an average that leaves it out (clamp_min(1) in the divisor)."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

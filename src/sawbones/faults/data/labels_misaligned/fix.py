@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide which order is the right one: shuffle inputs and labels by one and the same index, or "
     "neither. If the file itself is out of order it has to be made again: no change of the script "
     "finds the labels back."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

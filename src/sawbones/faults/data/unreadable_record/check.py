@@ -33,6 +33,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import CrashFrame, Finding, Fix, Operand, Run, Size
+from sawbones.stats.crash_values import reads_as_number
 from sawbones.stats.crashes import crash, deliberate, inner_frame, library_frames, makers
 
 NEEDS = ("crash", "crash_record")
@@ -66,7 +67,7 @@ def _number(run: Run, frame: CrashFrame, given: Operand, wanted: str) -> Finding
     made = [a.site for a in makers(run, given.text) if a.text]
     if not text.strip():
         advice = "Skip empty fields, or take them for missing"
-    elif wanted == "int" and _is_float(text):
+    elif wanted == "int" and reads_as_number(text):
         advice = f"{text} is no whole number: int(float({given.text}))"
     else:
         advice = f"Take {text[:_SHOWN]!r} for missing: leave the row out, or use NaN and fill it"
@@ -80,14 +81,6 @@ def _number(run: Run, frame: CrashFrame, given: Operand, wanted: str) -> Finding
         because=_how_far(frame),
         sizes=[Size(given.text, repr(text[:_SHOWN]))],
     )
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _object(run: Run, frame: CrashFrame, text: str) -> Finding:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide where the model is used: collect labelled rows from there (costs labels, and is the "
     "only full cure), weigh the training rows towards them (noisier), or refuse rows that lie "
     "outside of what was trained on (some go unanswered)."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

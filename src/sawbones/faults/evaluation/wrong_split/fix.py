@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide which rows are held out: an own split of the training rows (training gets smaller), a "
     "set that is there already (nothing lost), or cross-validation (k times the time). The score "
     "so far says how well the training rows are known, and nothing about others."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide what the sample is worth: wrong data (drop or correct it where it is loaded; nothing "
     "else changes), or rare and right (clip the gradient norm or use a robust loss such as "
     "smooth_l1; every large error then counts less)."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

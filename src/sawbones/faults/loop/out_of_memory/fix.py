@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide what to give up: smaller batches with accumulation (the same gradients, more time a "
     "step); bfloat16 autocast (half of the activations, fewer digits); activation checkpointing "
     "(about a third more time); a shorter sequence or a smaller picture (the task changes)."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

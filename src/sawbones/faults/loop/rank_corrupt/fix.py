@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide which rank to trust: run the script alone on each of the two machines from one seed, "
     "and compare both with a third. Leave the one that differs out until its device is tested (the "
     "job is smaller by one), or bring its versions and precision settings in line with the others. "
     "Checkpoints since the first difference hold its gradients."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

@@ -39,6 +39,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Assignment, Bound, CrashFrame, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_values import reads_as_number
 from sawbones.stats.crashes import crash, deliberate, inner_frame, library_frames
 
 NEEDS = ("crash", "crash_record")
@@ -73,19 +74,11 @@ def _operand(run: Run, frame: CrashFrame) -> Iterator[Finding]:
         if bound is None or bound.kind not in ("text", "none", "sequence", "mapping"):
             continue
         made = [a for a in frame.assignments if a.name == operand.text]
-        numbers = [a for a in made if _is_number(a.text)]
+        numbers = [a for a in made if reads_as_number(a.text)]
         later = [a for a in made if numbers and a.site.line > numbers[0].site.line]
-        if later and not _is_number(later[-1].text):
+        if later and not reads_as_number(later[-1].text):
             yield _finding(run, frame, operand.text, bound, later[-1])
             return
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _used(frame: CrashFrame) -> tuple[str, Bound | None]:

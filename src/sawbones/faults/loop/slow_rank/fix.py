@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide after one swap of the ranks between machines. The slow rank moves along: replace or "
     "unload that machine (the job is smaller by one until then). Its number stays: share out what "
     "only this rank does, or do it every N-th step (its records get coarser)."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)

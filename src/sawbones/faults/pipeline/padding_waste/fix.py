@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from sawbones.fixing.recipes import left_to_a_person
 
-from sawbones.fixing.recipes import Case, Decide
-
-CHOICES = (
+fix = left_to_a_person(
     "Decide how texts share a batch: pad to the longest of each batch (no change of results), sort "
     "by length into buckets (least padding, batches less mixed), or pack several texts into one "
     "row (no padding, and the attention needs a block mask)."
 )
-
-
-def fix(case: Case) -> Iterator[Decide]:
-    yield Decide(CHOICES)
