@@ -22,7 +22,7 @@ _NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def to_plain(value: Any) -> Any:
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _UNCHANGED:
         return value
     if isinstance(value, float):
@@ -80,7 +80,7 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def from_plain(kind: type[T], value: Any) -> T:
-    return typing.cast(T, None if value is None else _decoder(kind)(value))
+    return typing.cast(T, None if value is None else _decoder(typing.cast(Any, kind))(value))
 
 
 def decode_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ whole; one that holds the training part alone does not hold the evaluated steps.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,9 @@ def off_standard(rows: Rows, axes: tuple[int, ...] = (0,)) -> Rows:
     """How far mean and spread over these axes are from 0 and 1, whichever way the spread was
     divided.
     """
-    mean, biased, unbiased = rows.mean(axes), rows.std(axes), rows.std(axes, ddof=1)
+    mean, biased = rows.mean(axes), rows.std(axes)
+    count = math.prod(rows.shape[axis] for axis in axes)
+    unbiased = biased * math.sqrt(count / (count - 1)) if count > 1 else biased * math.nan
     found: Rows = np.maximum(
         np.abs(mean), np.minimum(np.abs(biased - 1), np.abs(unbiased - 1))
     ).reshape(-1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -196,12 +196,20 @@ def features(value: Any) -> Floats:
         np.add.at(counts, ids, 1.0)
         return counts
     flat: Floats = tensor.to(torch.float64).flatten().numpy()
-    flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
+    if not np.isfinite(flat).all():
+        flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
     if len(flat) <= _FEATURES:
-        return flat
-    edges = np.linspace(0, len(flat), _FEATURES + 1).astype(int)
-    means: Floats = np.add.reduceat(flat, edges[:-1]) / np.diff(edges)
+        return flat.copy()  # not the script's own memory
+    starts, widths = _stretches(len(flat))
+    means: Floats = np.add.reduceat(flat, starts) / widths
     return means
+
+
+@lru_cache(maxsize=16)
+def _stretches(size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where each feature begins in a row of values, and how many values it is the mean of."""
+    edges = np.linspace(0, size, _FEATURES + 1).astype(np.int64)
+    return edges[:-1], np.diff(edges)
 
 
 def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> LabelsTold | None:
