@@ -77,6 +77,13 @@ def modules(source: Source) -> list[ast.ClassDef]:
     ]
 
 
+def acts_by_mode(source: Source) -> bool:
+    """It builds a layer that does another thing in training than in evaluation; without one, the mode
+    changes nothing.
+    """
+    return bool(calls(source, "Dropout", "Dropout2d", "BatchNorm1d", "BatchNorm2d"))
+
+
 def method(owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
     found = (n for n in owner.body if isinstance(n, ast.FunctionDef) and n.name == name)
     return next(found, None)

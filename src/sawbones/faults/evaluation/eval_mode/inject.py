@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import remove
 from sawbones.fixing.source import Source
-from sawbones.practise.places import Edits, calls, statements
+from sawbones.practise.places import Edits, acts_by_mode, statements
 
 LEVEL = 3
 
 
 def inject(source: Source) -> Iterator[Edits]:
-    if not calls(source, "Dropout", "BatchNorm1d", "BatchNorm2d"):
+    if not acts_by_mode(source):
         return
     for statement in statements(source, "eval"):
         yield (remove(source, statement),)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import remove
 from sawbones.fixing.source import Source
-from sawbones.practise.places import Edits, is_in, statements
+from sawbones.practise.places import Edits, acts_by_mode, is_in, statements
 
 LEVEL = 3
 
 
 def inject(source: Source) -> Iterator[Edits]:
-    if statements(source, "eval"):
+    if acts_by_mode(source) and statements(source, "eval"):
         for statement in statements(source, "train"):
             if is_in(source, statement, ast.For):
                 yield (remove(source, statement),)
