@@ -13,7 +13,7 @@ import torch
 
 from sawbones.observe.sources.containers import change_rows, copy_rows, read, turn_labels
 from sawbones.observe.sources.lines import LineWatch
-from sawbones.observe.sources.log import SourceLog
+from sawbones.observe.sources.log import MAX_ROWS_MET, SourceLog
 from sawbones.schema.sources import RowChange, Sources
 
 ROWS = np.arange(30, 40)
@@ -125,8 +125,8 @@ train, test = x[:70], x[70:]
 MADE, CENTRED = 9, 11  # lines
 
 
-def _followed(tmp_path: Path, change: RowChange | None = None) -> Sources:
-    """The script's lines followed, and a model call for each part afterwards."""
+def _followed(tmp_path: Path, change: RowChange | None = None, epochs: int = 1) -> Sources:
+    """The script's lines followed, and model calls for each part afterwards."""
     file = tmp_path / "script.py"
     file.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     watch = LineWatch(lambda: SourceLog(lambda name: Path(name).name, change))
@@ -140,7 +140,8 @@ def _followed(tmp_path: Path, change: RowChange | None = None) -> Sources:
         watch.stop()
         sys.settrace(before)
     assert watch.log is not None, watch.failed
-    for phase, part, rows in (("train", "train", slice(0, 70)), ("eval", "test", slice(70, 100))):
+    trained, held = ("train", "train", slice(0, 70)), ("eval", "test", slice(70, 100))
+    for phase, part, rows in (*[trained] * epochs, held):
         given, target = torch.tensor(scope[part]).float(), torch.tensor(scope["y"][rows])
         watch.log.called([("[0]", given)], phase, [target])
     return watch.record()
@@ -167,6 +168,13 @@ def test_a_change_of_evaluated_rows_reaches_the_mean_and_the_training_rows(tmp_p
     assert before.site == after.site
     assert before.digest != after.digest
     assert plan.calls[0].rows != other.calls[0].rows
+
+
+def test_rows_evaluated_after_many_epochs_are_still_met(tmp_path: Path) -> None:
+    """Else nobody asks whether they are prepared as the training rows are."""
+    plan = _followed(tmp_path, epochs=MAX_ROWS_MET // 70 + 1)
+    assert plan.paths is not None
+    assert {number for number, _ in plan.paths.eval} == {0}
 
 
 def test_a_tool_that_traces_already_keeps_its_place() -> None:

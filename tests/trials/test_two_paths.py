@@ -102,3 +102,8 @@ def test_a_column_on_another_scale_is_named_with_both_values() -> None:
         2.0,
         20.0,
     )
+
+
+def test_a_run_that_there_was_no_time_for_leaves_the_question_open() -> None:
+    wanted = CopyPaths((9,), (1,), ((0, 0), (0, 1)), ((0, 0),))
+    assert judge_paths(wanted, Sources("no time is left in the budget")).outcome == "open"

@@ -180,7 +180,7 @@ class Moved:
 class PreparedTwice:
     """What the model is given for copies of training rows in evaluation."""
 
-    outcome: str = ""  # as above
+    outcome: str = ""  # as above; open: it could have decided, and was not run to its end
     why: str = ""
     moved: int = 0
     compared: int = 0

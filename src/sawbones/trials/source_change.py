@@ -72,7 +72,7 @@ def _paths(bench: Bench, run: Run, plan: Sources, place: Place) -> PreparedTwice
     if paths is None:
         return PreparedTwice("refused", "too few rows with one label are met by the model")
     if steps is None:
-        return PreparedTwice("refused", TOO_LATE)
+        return PreparedTwice("open", TOO_LATE)
     kept = {"train": paths.train, "eval": paths.eval}
     change = RowChange(place, plan.count, paths.rows, "copies", taken=paths.taken, kept=kept)
     told = judge_paths(paths, _again(bench, change, steps, plan.by_hand))

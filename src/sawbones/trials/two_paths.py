@@ -22,8 +22,10 @@ Tensors = Sequence[Sequence[float]]
 
 def judge_paths(wanted: CopyPaths, other: Sources) -> PreparedTwice:
     """For evaluation.preprocessing-mismatch."""
-    if other.why or not other.changed:
-        return _refused(other.why or "the rows could not be changed where they enter")
+    if other.why:  # no time for it, say
+        return PreparedTwice("open", other.why)
+    if not other.changed:
+        return _refused("the rows could not be changed where they enter")
     kept = {(row.phase, row.call, row.place): row.values for row in other.kept}
     count = len(wanted.eval)
     try:

@@ -47,7 +47,7 @@ MAX_ROWS_SEEN = 1 << 17
 SCORED = ("copies", "scrambled")  # changes after which the score is looked at
 CALLS_COMPARED = 24
 COLUMNS_COMPARED = 256
-MAX_ROWS_MET = 1 << 15
+MAX_ROWS_MET = 1 << 15  # of one phase
 VALUES_KEPT = 512  # of one row of one tensor
 
 
@@ -100,6 +100,7 @@ class SourceLog:
         self._calls: list[Call] = []
         self._numbers = {"train": 0, "eval": 0}
         self._met: list[tuple[str, int, list[int]]] = []  # phase, number of the call, rows
+        self._first_met: dict[str, set[int]] = {"train": set(), "eval": set()}
         self._kept: list[KeptRow] = []
         self._evaluated_after_training = False
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
@@ -264,8 +265,11 @@ class SourceLog:
         number, size = self._numbers[call.phase], len(call.hashes)
         self._numbers[call.phase] += 1
         if self._change is None:
-            if sum(len(hashes) for _, _, hashes in self._met) < MAX_ROWS_MET:
-                self._met.append((call.phase, number, call.hashes.tolist()))
+            known, hashes = self._first_met[call.phase], call.hashes.tolist()
+            # the same rows epoch for epoch must not crowd out those that are evaluated at the end
+            if len(known) < MAX_ROWS_MET and not known.issuperset(hashes):
+                known.update(hashes)
+                self._met.append((call.phase, number, hashes))
             return
         asked = self._change.kept.get(call.phase, ())
         given = [t for _, t in found if t.dim() and t.shape[0] == size and not t.is_complex()]
