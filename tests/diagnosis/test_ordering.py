@@ -62,3 +62,18 @@ def test_what_explains_the_crash_stands_above_what_is_merely_surer():
     crash = Finding("model.shape-mismatch", "likely", 0.9, "does not fit", evidence=(refused,))
     standing, _ = settle([finding("loop.nondeterminism", "proven"), crash])
     assert [f.fault for f in standing] == ["model.shape-mismatch", "loop.nondeterminism"]
+
+
+def test_that_a_run_does_not_repeat_stands_below_what_acts_in_it_and_above_mere_suspicion():
+    standing, _ = settle(
+        [
+            finding("loop.nondeterminism", "proven", 0.97),
+            finding("data.labels-misaligned", "likely"),
+            finding("pipeline.padding-waste", "suspected", 0.3),
+        ]
+    )
+    assert [f.fault for f in standing] == [
+        "data.labels-misaligned",
+        "loop.nondeterminism",
+        "pipeline.padding-waste",
+    ]

@@ -91,6 +91,7 @@ CASES: tuple[Case, ...] = (
     *pair("dropout_off", "classifier", "dropout_heavy"),
     *pair("weight_decay_off", "classifier", "decay_heavy"),
     *pair("skip_batch", "classifier", "bad_batch", steps=[20]),
+    Case("skip_batch", "classifier", "unseeded", "open", {"steps": [20]}),
     *pair("same_seed_twice", "classifier", "unseeded"),
     *pair("deterministic_algorithms", "classifier", "kernel", "unseeded"),
     *pair("overfit_one_batch", "classifier", "labels_random", "lr_none"),

@@ -19,7 +19,7 @@ from sawbones.diagnosis.good import against_good, ill_itself, with_differences
 from sawbones.diagnosis.held_back import held_back
 from sawbones.diagnosis.later import ToTheEnd, cut_by_time
 from sawbones.diagnosis.leaks import leaks_line
-from sawbones.diagnosis.ordering import settle
+from sawbones.diagnosis.ordering import acts, settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.diagnosis.progress import progress as learned
 from sawbones.diagnosis.verdict import judge
@@ -159,7 +159,7 @@ def diagnose_script(
 
             findings, refuted, open_questions = decide(bench, run, findings, say, told, stop)
         if later is not None:
-            if any(f.status in ("likely", "proven") for f in findings):
+            if any(f.status in ("likely", "proven") and acts(f) for f in findings):
                 later.end()
             elif unseen := later.unseen():
                 open_questions.append(f"{unseen}; more: {MORE_TIME}")
@@ -339,9 +339,8 @@ def decide(
             [decided.get(f.fault, f) for f in findings if f.fault not in {r.fault for r in refuted}]
         )
         todo = [f for f in stand if f.experiment and f.verdict is None and f.status != "proven"]
-        if any(
-            f.status == "proven" for f in stand
-        ):  # a cause is known: a mere suspicion beside it is not worth a run
+        # A cause is known: a mere suspicion beside it is not worth a run.
+        if any(f.status == "proven" and acts(f) for f in stand):
             todo = [f for f in todo if f.status == "likely"]
         if not todo or stop():
             break

@@ -2,6 +2,7 @@
 
 Each check declares under EXPLAINS the faults whose signs it brings about. A finding that a better
 or equally supported finding explains is not shown on its own; its evidence is added to the cause.
+What says only that a run does not repeat stands below every likely or proven finding that acts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from sawbones.faults import all_checks
 from sawbones.schema import LAYERS, Evidence, Finding
 from sawbones.schema.finding import STATUSES
+from sawbones.symptoms import only_unrepeatable
 
 
 def explained_by(fault: str) -> set[str]:
@@ -53,9 +55,16 @@ def _rank(finding: Finding) -> int:
     return STATUSES.index(finding.status)
 
 
-def _key(finding: Finding) -> tuple[bool, int, float, int]:
+def acts(finding: Finding) -> bool:
+    """It changes what is learned or measured; that two runs differ explains nothing in either."""
+    return finding.fault not in only_unrepeatable()
+
+
+def _key(finding: Finding) -> tuple[bool, bool, bool, int, float, int]:
     return (
         not _ended_the_run(finding),
+        finding.status == "suspected",
+        not acts(finding),
         -_rank(finding),
         -_support(finding),
         LAYERS.index(finding.fault.split(".")[0]),

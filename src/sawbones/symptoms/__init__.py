@@ -111,6 +111,13 @@ def read(run: Run, strict: bool = False) -> Signs:
     return Signs(tuple(seen), tuple(unseen))
 
 
+@cache
+def only_unrepeatable() -> frozenset[str]:
+    """Faults that say no more than that a run does not repeat: the cause of nothing else."""
+    causes = next(w.causes for w in all_symptoms() if w.symptom == "not-repeatable")
+    return frozenset(causes) & frozenset(HARMLESS)
+
+
 def explained(symptoms: Sequence[Symptom], findings: Sequence[Finding]) -> tuple[Symptom, ...]:
     """Each symptom with the fault of the first likely or proven finding that can bring it about."""
     certain = [f.fault for f in findings if f.status in ("likely", "proven")]

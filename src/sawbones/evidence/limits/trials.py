@@ -14,3 +14,9 @@ WORTH = Limit(
     "share of where the loss began",
     "two runs that both solved the task end at other small numbers; less is no cure",
 )
+SAME_RUN = Limit(
+    0.01,
+    "relative difference of two runs' losses at one step, before anything was changed",
+    "rounding grows to less on the way to a spike; runs with other batches or weights differ by "
+    "more at some early step",
+)

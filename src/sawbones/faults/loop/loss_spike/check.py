@@ -38,7 +38,8 @@ it was meant for are silently ignored and nobody hears of them.
 
 ## False alarms
 Losses of GANs and of reinforcement learning spike without worse steps after; a spike that nothing
-follows from is not named. A run that diverges from its LR has no calm stretch before.
+follows from is not named. A script that gives no seed is another run each time, which decides
+nothing: its spikes stay suspected. A run that diverges from its LR has no calm stretch before.
 
 ## References
 PaLM (2022) restarted from a checkpoint and skipped some 200 batches around each spike.

@@ -4,13 +4,17 @@ the first spike of the loss).
 Measured: the level of the loss over the steps after them. Confirmed (the batch throws the run) when
 it is lower by 15 % of where the loss began, or by 40 % and more than noise, or finite where it was
 not; refuted when it is the same without them. The loss of the skipped batch itself is not compared.
+Open where the two runs differ before the first update that is left out: then it is another run, with
+other batches, and what comes later says nothing of this one.
 """
 
 from __future__ import annotations
 
 import math
 
+from sawbones.evidence.limits.trials import SAME_RUN
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import end_level, first_nonfinite, noise, spikes, start_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
@@ -32,6 +36,13 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     )
     if cured.num_steps <= max(steps) + 1:
         return Verdict(NAME, "open", "the run ends with the suspected batch")
+    if (apart := _apart_before(run, cured, min(steps))) is not None:
+        return Verdict(
+            NAME,
+            "open",
+            f"the run does not repeat: without the update of step {min(steps)} its loss is another "
+            f"one from step {apart} on",
+        )
     after = slice(max(steps) + 1, min(last, run.num_steps, cured.num_steps))
     was, now = (_level(r, after) for r in (run, cured))
     begin = start_level(run.losses[: max(steps[0], 1)])
@@ -48,6 +59,21 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         not math.isfinite(was) or was - now > CLEARLY * abs(begin) or far
     )
     return Verdict(NAME, "confirmed" if lower else "refuted", text, was, now)
+
+
+def _apart_before(run: Run, again: Run, first: int) -> int | None:
+    """The first step up to the skipped one at which the two runs' losses differ by more than
+    rounding can have grown to.
+    """
+    pairs = zip(run.losses[: first + 1], again.losses[: first + 1], strict=False)
+    return next(
+        (
+            step
+            for step, (a, b) in enumerate(pairs)
+            if SAME_RUN.reached_by(relative_difference(float(a), float(b)))
+        ),
+        None,
+    )
 
 
 def _level(run: Run, part: slice) -> float:

@@ -28,7 +28,9 @@ The second run is the proof: same script, same machine, same seed, other numbers
 
 ## False alarms
 A script that hands no seed to anything, neither to a library's function nor to the streams
-themselves, does not promise to repeat: mentioned at most. A difference in the last bits of the loss, with equal batches, is the
+themselves, does not promise to repeat: mentioned at most. One that seeds NumPy or `random` alone
+promises the same data and split, not the same weights: that torch was never seeded is mentioned at
+most. A difference in the last bits of the loss, with equal batches, is the
 order of floating-point sums in threads and is mentioned at most. Two runs of different length are
 compared only as far as both went.
 
@@ -76,6 +78,7 @@ NOUNS = {
     "loss": "the loss",
     "ending": "how the run ends",
 }
+TORCH_UNSEEDED = "torch is never seeded"
 Cause = tuple[str, tuple[Site, ...], Fix]  # in words, where, what to do
 
 
@@ -88,6 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
     cause, where, fix = _cause(run, twin, what)
     seeded = _seeded_on_purpose(run)
     last_bits = what == "loss" and limits.RUNS_DIFFER.undercut_by(differs.relative)
+    promises = bool(seeded) and cause != TORCH_UNSEEDED
     noun = NOUNS.get(what, what)
     promised = (
         f"the script seeds {', '.join(sorted(seeded))}"
@@ -117,7 +121,7 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         fix,
-        at_most="proven" if seeded and not last_bits and what != "ending" else "suspected",
+        at_most="proven" if promises and not last_bits and what != "ending" else "suspected",
     )
 
 
@@ -186,7 +190,7 @@ def _weights(
     built = locate(*(m.built for m in run.modules))[:1]
     if "torch" not in seeded:
         advice = Fix("Call torch.manual_seed before the model is made.")
-        return "torch is never seeded", (*seed_lines[:1], *built), advice
+        return TORCH_UNSEEDED, (*seed_lines[:1], *built), advice
     torch_seeds = [e.site for e in run.of_kind("seed") if e.data.get("library") == "torch"]
     seed = next((site for site in torch_seeds if site is not None), None)
     late = seed is not None and any(
