@@ -47,6 +47,7 @@ def run(text: str) -> tuple[Measured, str]:
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--seeds", type=int, default=20, help="per level")
+    p.add_argument("--first-seed", type=int, default=0)
     p.add_argument("--seconds", type=float, default=400, help="stop after so long")
     p.add_argument("--out", type=Path)
     given = p.parse_args()
@@ -55,7 +56,7 @@ def main() -> None:
     quiet: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
-        for seed in range(given.seeds):
+        for seed in range(given.first_seed, given.first_seed + given.seeds):
             for level in LEVELS:
                 if time.monotonic() - began > given.seconds:
                     break
