@@ -3,8 +3,9 @@ again from the same seed: what it trains on must stay as it was, bit for bit.
 
 Real numbers are moved far and texts scrambled; the number of rows, their order, labels, groups and
 missing values stay. A second run leaves the rows and exchanges their labels: then every input must
-stay. Where the rows are those of a series, a further run changes all rows from one moment on, where
-they first appear: what is evaluated from before that moment must stay. A last one makes evaluated
+stay. Where the rows are those of a series, or windows of one, a further run changes all rows from one
+moment on, where they first appear: what is evaluated from before that moment must stay, and so must
+training windows that all end before it. A last one makes evaluated
 rows copies of training rows (`two_paths.py`). Calls of the model are compared up to the first evaluation, so that a score that steers the
 training cannot be mistaken for a leak. Where something moved, a third run without any change must
 repeat the first.
@@ -48,16 +49,20 @@ MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, 
 def change_at_source(bench: Bench, run: Run) -> SourceChange:
     """For evaluation.leak-preprocessing, leak-target, leak-temporal and preprocessing-mismatch."""
     plan = run.sources
+    of_windows, later = _windows(bench, run, plan)
     if plan.place is None:
         why = plan.why or "the script's data were not followed"
-        return SourceChange(
-            _refused(why), _refused(why), _refused(why), PreparedTwice("refused", why)
-        )
-    features = _features(bench, run, plan, plan.place)
+        others = _refused(why), PreparedTwice("refused", why)
+        if plan.windows is None:
+            return SourceChange(_refused(why), others[0], _refused(why), others[1])
+        return SourceChange(of_windows, others[0], later, others[1])
+    is_settled = of_windows.outcome == "moved"
+    features = of_windows if is_settled else _features(bench, run, plan, plan.place)
+    is_known = later.outcome in ("moved", "kept")
     return SourceChange(
         features=features,
         labels=_labels(bench, run, plan, plan.place),
-        future=_future(bench, run, plan, features),
+        future=later if is_known else _future(bench, run, plan, features),
         paths=_paths(bench, run, plan, plan.place),
         answers_met=plan.answers_met,
     )
@@ -158,6 +163,41 @@ def judge_future(plan: Sources, future: Future, other: Sources) -> Moved:
     if len(moved) > MOST_MOVED * len(before):
         return _refused("all evaluated rows move together: each part has statistics of its own")
     return _moved(replace(told, reach=start - min(moved)), future.trace, other.trace)
+
+
+def _windows(bench: Bench, run: Run, plan: Sources) -> tuple[Moved, Moved]:
+    """Training rows, and evaluated ones from before a moment, where all rows are stretches of a
+    series that was changed from that moment on: one run for both questions.
+    """
+    windows = plan.windows
+    if windows is None:
+        return _refused("the rows are no stretches of one series"), Moved("refused")
+    until = _first_evaluation(run) if windows.ahead else None
+    steps = until or min(run.num_steps, STEPS)
+    change = RowChange(windows.place, windows.count, windows.rows, "features")
+    other = _again(bench, change, steps, plan.by_hand)
+    seen = replace(
+        plan,
+        rows=windows.rows,
+        early=windows.early,
+        row_of=windows.row_of,
+        trace=windows.trace,
+    )
+    features = judge_features(seen, other)
+    future = Future(windows.place, windows.rows, windows.trace)
+    if features.outcome == "moved":
+        later = _refused("training rows follow the later ones already")
+    elif not windows.ahead:
+        later = _refused("what is asked for was not found in the series, later")
+    elif until is None:
+        later = _refused(TOO_LATE)
+    else:
+        later = judge_future(seen, future, other)
+    place = windows.place
+    return (
+        _with_line(bench, place, _if_repeatable(bench, seen, place, features, steps)),
+        _with_line(bench, place, _if_repeatable(bench, seen, place, later, steps)),
+    )
 
 
 def _first_evaluation(run: Run) -> int | None:
