@@ -178,6 +178,7 @@ def _windows(bench: Bench, run: Run, plan: Sources) -> tuple[Moved, Moved]:
     other = _again(bench, change, steps, plan.by_hand)
     seen = replace(
         plan,
+        count=windows.count,
         rows=windows.rows,
         early=windows.early,
         row_of=windows.row_of,
@@ -209,18 +210,23 @@ def _first_evaluation(run: Run) -> int | None:
 
 
 def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
+    """Where rows and labels do not enter together, the script may make a row from its own label;
+    what it makes from the labels of other rows counts there too.
+    """
     if not place.together:
         place = plan.table or place
-    if not place.together or not place.labels:
-        return _refused(
-            "rows and labels do not enter the script together: it may make one from the other"
-        )
-    until = _first_evaluation(run)
+    apart = _refused(
+        "rows and labels do not enter the script together: it may make one from the other"
+    )
+    if not place.labels:
+        return apart
+    until = _first_evaluation(run) if place.together else None
     steps = until or min(run.num_steps, STEPS)
     change = RowChange(place, plan.count, plan.rows, "labels")
-    told = judge_labels(plan, _again(bench, change, steps, plan.by_hand))
+    other = _again(bench, change, steps, plan.by_hand)
+    told = judge_labels(plan, other) if place.together else judge_labels_of_others(plan, other)
     if until is None and told.outcome == "kept":  # an input of training would have counted
-        return _refused(TOO_LATE)
+        return _refused(TOO_LATE) if place.together else apart
     return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
 
 
@@ -238,12 +244,25 @@ def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Moved, steps
     return _refused("the script does not repeat itself bit for bit")
 
 
-def judge_labels(plan: Sources, other: Sources) -> Moved:
+def judge_labels_of_others(plan: Sources, other: Sources) -> Moved:
+    """The same for training rows that stand before all whose labels were exchanged: a script that
+    draws its rows class by class draws others for those behind.
+    """
+    early = set(plan.early)
+    pairs = _pairs(plan, other, "train")
+    rows = [row for a, b in pairs for row in zip(a.rows, b.rows, strict=False) if row[0] in early]
+    moved = sum(before != after for before, after in rows)
+    if len(rows) < LEAST_ROWS or not moved:
+        return Moved("kept", "", moved, len(rows), len(plan.rows))
+    return replace(judge_labels(plan, other, ("train",)), moved=moved, compared=len(rows))
+
+
+def judge_labels(plan: Sources, other: Sources, phases: Sequence[str] = ("train", "eval")) -> Moved:
     """Which columns of the inputs follow the labels of rows that are only evaluated."""
     why = _not_comparable(plan, other, "train")
     if why:
         return _refused(why)
-    pairs = [p for phase in ("train", "eval") for p in _pairs(plan, other, phase)]
+    pairs = [p for phase in phases for p in _pairs(plan, other, phase)]
     width = len(pairs[0][0].columns)
     changed = {
         i

@@ -4,7 +4,9 @@
 The script is run again from the same seed, with the labels of rows that are only evaluated
 exchanged among each other at the line where rows and labels enter it. Every input of the model, in
 training and in the first evaluation, must be the same bit for bit. Fires when some columns of the
-inputs changed and others did not, so that the split is known to have stayed where it was. Also when
+inputs changed and others did not, so that the split is known to have stayed where it was. Where rows
+and labels do not enter together, only training rows count, which the labels of others have moved.
+Also when
 one column carries the answer: scrambled among the evaluated rows it costs at least 80 % of what the
 score is above the best constant answer, and with all other columns scrambled at least 90 % is left.
 Likely when one value of it is that of all rows of one class and of hardly any other (98 %), as of a
