@@ -7,11 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sawbones.diagnosis import diagnose_script
 from sawbones.schema import Site
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.one_off import Difference, TwinRun
 from sawbones.schema.sources import (
     FollowedCall,
     Future,
@@ -129,13 +131,26 @@ def test_the_control_of_windows_is_about_rows_of_their_series() -> None:
     plan = replace(_side(_call(list(range(25)), [1])), count=25)
     windows = Windows(PLACE, 400, tuple(range(300, 400)), plan.early, {}, 0)
     bench: Any = _Repeats(plan)
-    run: Any = SimpleNamespace(num_steps=24, seconds=1.0)
+    run: Any = SimpleNamespace(num_steps=24, twin_run=None, losses=np.ones(24))
     features, _ = _windows(bench, run, replace(plan, windows=windows))
     assert features.outcome == "moved"
     assert [(c.what, c.count, c.rows[-1]) for c in bench.changes] == [
         ("features", 400, 399),
         ("nothing", 400, 399),
     ]
+
+
+@pytest.mark.parametrize(("differs", "runs"), [(None, 1), (Difference("loss", 3), 2)])
+def test_a_twin_that_repeats_is_the_control_of_what_the_training_is_given(
+    differs: Difference | None, runs: int
+) -> None:
+    plan = _side(_call(list(range(25)), [1]))
+    windows = Windows(PLACE, 400, tuple(range(300, 400)), plan.early, {}, 0)
+    bench: Any = _Repeats(plan)
+    twin = TwinRun(25, differs=differs)
+    run: Any = SimpleNamespace(num_steps=24, twin_run=twin, losses=np.ones(24))
+    assert _windows(bench, run, replace(plan, windows=windows))[0].outcome == "moved"
+    assert len(bench.changes) == runs
 
 
 def test_inputs_that_all_follow_the_labels_prove_nothing() -> None:

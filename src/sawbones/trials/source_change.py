@@ -7,8 +7,8 @@ stay. Where the rows are those of a series, or windows of one, a further run cha
 moment on, where they first appear: what is evaluated from before that moment must stay, and so must
 training windows that all end before it. A last one makes evaluated
 rows copies of training rows (`two_paths.py`). Calls of the model are compared up to the first evaluation, so that a score that steers the
-training cannot be mistaken for a leak. Where something moved, a third run without any change must
-repeat the first.
+training cannot be mistaken for a leak. Where something moved, a run without any change must repeat the
+first: its twin, as far as training goes, or one more.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import linecache
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from sawbones.schema import Run, Site
 from sawbones.schema.errors import SawbonesError
@@ -106,7 +108,23 @@ def _features_at(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
         told = judge_features(plan, other)
         if told.why != SPLIT_MOVED and not other.why.startswith(FAILS):
             break  # fewer changes would not help
-    return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
+    if not _has_repeated(run, steps):
+        told = _if_repeatable(bench, plan, place, told, steps)
+    return _with_line(bench, place, told)
+
+
+def _has_repeated(run: Run, steps: int) -> bool:
+    """Whether the run's twin had the same losses bit for bit, as far as training is compared: no
+    other control is needed for what the training is given.
+    """
+    twin, losses = run.twin_run, run.losses[:steps]
+    return (
+        twin is not None
+        and twin.differs is None
+        and twin.steps >= steps
+        and len(losses) == steps
+        and bool(np.all(np.isfinite(losses)))
+    )
 
 
 def judge_features(plan: Sources, other: Sources) -> Moved:
@@ -195,10 +213,10 @@ def _windows(bench: Bench, run: Run, plan: Sources) -> tuple[Moved, Moved]:
     else:
         later = judge_future(seen, future, other)
     place = windows.place
-    return (
-        _with_line(bench, place, _if_repeatable(bench, seen, place, features, steps)),
-        _with_line(bench, place, _if_repeatable(bench, seen, place, later, steps)),
-    )
+    if not _has_repeated(run, min(run.num_steps, STEPS)):
+        features = _if_repeatable(bench, seen, place, features, steps)
+    later = _if_repeatable(bench, seen, place, later, steps)
+    return _with_line(bench, place, features), _with_line(bench, place, later)
 
 
 def _first_evaluation(run: Run) -> int | None:
@@ -227,7 +245,9 @@ def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
     told = judge_labels(plan, other) if place.together else judge_labels_of_others(plan, other)
     if until is None and told.outcome == "kept":  # an input of training would have counted
         return _refused(TOO_LATE) if place.together else apart
-    return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
+    if place.together or not _has_repeated(run, steps):
+        told = _if_repeatable(bench, plan, place, told, steps)
+    return _with_line(bench, place, told)
 
 
 def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Moved, steps: int) -> Moved:
