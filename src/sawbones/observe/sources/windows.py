@@ -26,7 +26,8 @@ LEAST_SERIES = 100  # rows
 MOST_AHEAD = 64  # rows behind the last one of a window that an answer is looked for
 _OF_A_WINDOW = 0.5  # share of its values that must be found in the series
 _TRIED = 64  # windows that are looked up before all of them are
-_SERIES = 24  # that are tried
+_SERIES, _LARGEST = 24, 1 << 19  # that are tried, and values of one: a second for all of them
+_MADE_FROM = 16  # earlier forms of the same windows that are looked at
 _ASKED = 512  # answers that are compared
 _COLUMNS = 16
 _FOLLOWS = 0.25  # correlation: the upper 2 % of a normal quantity have one of 0.34 with it
@@ -114,6 +115,8 @@ def _series(
         numbers = here.rows.numbers
         if tried >= _SERIES or here.rows.is_text or here.count < max(LEAST_SERIES, width):
             continue
+        if numbers.size > _LARGEST:
+            continue
         if v in held or placing.space[v] < 0 or not placing.is_whole(v) or here.is_remade:
             continue
         if any(is_measured(numbers[:, c]) for c in range(min(numbers.shape[1], _COLUMNS))):
@@ -136,9 +139,8 @@ def _ends(
         hashes = versions[v].rows.hashes.tolist()
         if end_of.keys() >= set(hashes):
             continue
-        for u in range(v, -1, -1):
-            if not _are_same_rows(versions, placing, u, v):
-                continue
+        same = [u for u in range(v, -1, -1) if _are_same_rows(versions, placing, u, v)]
+        for u in same[:_MADE_FROM]:
             numbers = versions[u].rows.numbers
             tried = lookup.ends(numbers[:: 1 + len(numbers) // _TRIED])
             if float(np.mean(tried >= 0)) < RECOGNISED:
