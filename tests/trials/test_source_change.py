@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sawbones.diagnosis import diagnose_script
 from sawbones.schema import Site
 from sawbones.schema.errors import SawbonesError
-from sawbones.schema.sources import FollowedCall, Future, HeldValue, Moved, Place, Sources
+from sawbones.schema.one_off import Difference, TwinRun
+from sawbones.schema.sources import (
+    FollowedCall,
+    Future,
+    HeldValue,
+    Moved,
+    Place,
+    RowChange,
+    Sources,
+    Windows,
+)
 from sawbones.trials.source_change import (
     _if_repeatable,
+    _windows,
     first_moved,
     judge_features,
     judge_future,
     judge_labels,
+    judge_labels_of_others,
 )
 
 PLACE = Place("train.py", "<module>", 3, 4, ("x",))
@@ -87,6 +101,56 @@ def test_one_column_that_follows_the_labels_is_named() -> None:
     after = _side(_call(list(range(25)), [1, 2, 3]), _call([-1, 31], [4, 7, 6], "eval"))
     told = judge_labels(before, after)
     assert (told.outcome, told.columns, told.moved) == ("moved", (1,), 1)
+
+
+def test_a_row_made_from_its_own_label_is_no_leak_where_data_are_made_up() -> None:
+    before = _side(_call(list(range(25)), [1, 2, 3]), _call([30, 31], [4, 5, 6], "eval"))
+    own = _side(_call(list(range(25)), [1, 2, 3]), _call([-1, 31], [4, 7, 6], "eval"))
+    assert judge_labels_of_others(before, own).outcome == "kept"
+    rate = _side(_call([*range(24), -1], [1, 9, 3]), _call([-1, 31], [4, 7, 6], "eval"))
+    told = judge_labels_of_others(before, rate)
+    assert (told.outcome, told.columns, told.moved, told.compared) == ("moved", (1,), 1, 25)
+
+
+class _Repeats:
+    """A bench that gives the same run again, and keeps what was to be changed."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources, self.changes = sources, list[RowChange]()
+        self.patient = SimpleNamespace(working_folder=Path())
+
+    def rerun(self, extra: Any, **_: Any) -> Any:
+        self.changes.append(extra["source_change"])
+        first = len(self.changes) == 1
+        told = replace(self.sources, calls=(_call([-1] * 25, [2]),)) if first else self.sources
+        return SimpleNamespace(sources=told, ending=SimpleNamespace(kind="finished"))
+
+
+def test_the_control_of_windows_is_about_rows_of_their_series() -> None:
+    """The rows of the model are fewer, and numbered otherwise."""
+    plan = replace(_side(_call(list(range(25)), [1])), count=25)
+    windows = Windows(PLACE, 400, tuple(range(300, 400)), plan.early, {}, 0)
+    bench: Any = _Repeats(plan)
+    run: Any = SimpleNamespace(num_steps=24, twin_run=None, losses=np.ones(24))
+    features, _ = _windows(bench, run, replace(plan, windows=windows))
+    assert features.outcome == "moved"
+    assert [(c.what, c.count, c.rows[-1]) for c in bench.changes] == [
+        ("features", 400, 399),
+        ("nothing", 400, 399),
+    ]
+
+
+@pytest.mark.parametrize(("differs", "runs"), [(None, 1), (Difference("loss", 3), 2)])
+def test_a_twin_that_repeats_is_the_control_of_what_the_training_is_given(
+    differs: Difference | None, runs: int
+) -> None:
+    plan = _side(_call(list(range(25)), [1]))
+    windows = Windows(PLACE, 400, tuple(range(300, 400)), plan.early, {}, 0)
+    bench: Any = _Repeats(plan)
+    twin = TwinRun(25, differs=differs)
+    run: Any = SimpleNamespace(num_steps=24, twin_run=twin, losses=np.ones(24))
+    assert _windows(bench, run, replace(plan, windows=windows))[0].outcome == "moved"
+    assert len(bench.changes) == runs
 
 
 def test_inputs_that_all_follow_the_labels_prove_nothing() -> None:

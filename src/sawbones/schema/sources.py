@@ -120,6 +120,19 @@ class Future:
 
 
 @dataclass(frozen=True, slots=True)
+class Windows:
+    """Rows of the model that are stretches of a series, and all rows of the series from one on."""
+
+    place: Place
+    count: int  # rows of the series
+    rows: tuple[int, ...]
+    early: tuple[int, ...]  # hashes of training rows; none where one reaches into these rows
+    row_of: Mapping[int, int]  # hash of an evaluated row -> where it ends in the series
+    ahead: int  # rows from there to its answer; 0 where that is not known to be later
+    trace: tuple[HeldValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LeftOut:
     """A part that was split off, and is trained on all the same."""
 
@@ -144,6 +157,7 @@ class Sources:
     trace: tuple[HeldValue, ...] = ()
     # for further trials
     future: Future | None = None
+    windows: Windows | None = None
     paths: CopyPaths | None = None
     strangers: tuple[StrangerRows, ...] = ()
     filled: FilledColumns | None = None

@@ -3,11 +3,12 @@ again from the same seed: what it trains on must stay as it was, bit for bit.
 
 Real numbers are moved far and texts scrambled; the number of rows, their order, labels, groups and
 missing values stay. A second run leaves the rows and exchanges their labels: then every input must
-stay. Where the rows are those of a series, a further run changes all rows from one moment on, where
-they first appear: what is evaluated from before that moment must stay. A last one makes evaluated
+stay. Where the rows are those of a series, or windows of one, a further run changes all rows from one
+moment on, where they first appear: what is evaluated from before that moment must stay, and so must
+training windows that all end before it. A last one makes evaluated
 rows copies of training rows (`two_paths.py`). Calls of the model are compared up to the first evaluation, so that a score that steers the
-training cannot be mistaken for a leak. Where something moved, a third run without any change must
-repeat the first.
+training cannot be mistaken for a leak. Where something moved, a run without any change must repeat the
+first: its twin, as far as training goes, or one more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import linecache
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from sawbones.schema import Run, Site
 from sawbones.schema.errors import SawbonesError
@@ -48,16 +51,20 @@ MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, 
 def change_at_source(bench: Bench, run: Run) -> SourceChange:
     """For evaluation.leak-preprocessing, leak-target, leak-temporal and preprocessing-mismatch."""
     plan = run.sources
+    of_windows, later = _windows(bench, run, plan)
     if plan.place is None:
         why = plan.why or "the script's data were not followed"
-        return SourceChange(
-            _refused(why), _refused(why), _refused(why), PreparedTwice("refused", why)
-        )
-    features = _features(bench, run, plan, plan.place)
+        others = _refused(why), PreparedTwice("refused", why)
+        if plan.windows is None:
+            return SourceChange(_refused(why), others[0], _refused(why), others[1])
+        return SourceChange(of_windows, others[0], later, others[1])
+    is_settled = of_windows.outcome == "moved"
+    features = of_windows if is_settled else _features(bench, run, plan, plan.place)
+    is_known = later.outcome in ("moved", "kept")
     return SourceChange(
         features=features,
         labels=_labels(bench, run, plan, plan.place),
-        future=_future(bench, run, plan, features),
+        future=later if is_known else _future(bench, run, plan, features),
         paths=_paths(bench, run, plan, plan.place),
         answers_met=plan.answers_met,
     )
@@ -101,7 +108,23 @@ def _features_at(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
         told = judge_features(plan, other)
         if told.why != SPLIT_MOVED and not other.why.startswith(FAILS):
             break  # fewer changes would not help
-    return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
+    if not _has_repeated(run, steps):
+        told = _if_repeatable(bench, plan, place, told, steps)
+    return _with_line(bench, place, told)
+
+
+def _has_repeated(run: Run, steps: int) -> bool:
+    """Whether the run's twin had the same losses bit for bit, as far as training is compared: no
+    other control is needed for what the training is given.
+    """
+    twin, losses = run.twin_run, run.losses[:steps]
+    return (
+        twin is not None
+        and twin.differs is None
+        and twin.steps >= steps
+        and len(losses) == steps
+        and bool(np.all(np.isfinite(losses)))
+    )
 
 
 def judge_features(plan: Sources, other: Sources) -> Moved:
@@ -160,6 +183,42 @@ def judge_future(plan: Sources, future: Future, other: Sources) -> Moved:
     return _moved(replace(told, reach=start - min(moved)), future.trace, other.trace)
 
 
+def _windows(bench: Bench, run: Run, plan: Sources) -> tuple[Moved, Moved]:
+    """Training rows, and evaluated ones from before a moment, where all rows are stretches of a
+    series that was changed from that moment on: one run for both questions.
+    """
+    windows = plan.windows
+    if windows is None:
+        return _refused("the rows are no stretches of one series"), Moved("refused")
+    until = _first_evaluation(run) if windows.ahead else None
+    steps = until or min(run.num_steps, STEPS)
+    change = RowChange(windows.place, windows.count, windows.rows, "features")
+    other = _again(bench, change, steps, plan.by_hand)
+    seen = replace(
+        plan,
+        count=windows.count,
+        rows=windows.rows,
+        early=windows.early,
+        row_of=windows.row_of,
+        trace=windows.trace,
+    )
+    features = judge_features(seen, other)
+    future = Future(windows.place, windows.rows, windows.trace)
+    if features.outcome == "moved":
+        later = _refused("training rows follow the later ones already")
+    elif not windows.ahead:
+        later = _refused("what is asked for was not found in the series, later")
+    elif until is None:
+        later = _refused(TOO_LATE)
+    else:
+        later = judge_future(seen, future, other)
+    place = windows.place
+    if not _has_repeated(run, min(run.num_steps, STEPS)):
+        features = _if_repeatable(bench, seen, place, features, steps)
+    later = _if_repeatable(bench, seen, place, later, steps)
+    return _with_line(bench, place, features), _with_line(bench, place, later)
+
+
 def _first_evaluation(run: Run) -> int | None:
     """Steps up to the end of the first evaluation; None where that comes too late."""
     evaluated = [e.step for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
@@ -169,19 +228,26 @@ def _first_evaluation(run: Run) -> int | None:
 
 
 def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
+    """Where rows and labels do not enter together, the script may make a row from its own label;
+    what it makes from the labels of other rows counts there too.
+    """
     if not place.together:
         place = plan.table or place
-    if not place.together or not place.labels:
-        return _refused(
-            "rows and labels do not enter the script together: it may make one from the other"
-        )
-    until = _first_evaluation(run)
+    apart = _refused(
+        "rows and labels do not enter the script together: it may make one from the other"
+    )
+    if not place.labels:
+        return apart
+    until = _first_evaluation(run) if place.together else None
     steps = until or min(run.num_steps, STEPS)
     change = RowChange(place, plan.count, plan.rows, "labels")
-    told = judge_labels(plan, _again(bench, change, steps, plan.by_hand))
+    other = _again(bench, change, steps, plan.by_hand)
+    told = judge_labels(plan, other) if place.together else judge_labels_of_others(plan, other)
     if until is None and told.outcome == "kept":  # an input of training would have counted
-        return _refused(TOO_LATE)
-    return _with_line(bench, place, _if_repeatable(bench, plan, place, told, steps))
+        return _refused(TOO_LATE) if place.together else apart
+    if place.together or not _has_repeated(run, steps):
+        told = _if_repeatable(bench, plan, place, told, steps)
+    return _with_line(bench, place, told)
 
 
 def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Moved, steps: int) -> Moved:
@@ -198,12 +264,25 @@ def _if_repeatable(bench: Bench, plan: Sources, place: Place, told: Moved, steps
     return _refused("the script does not repeat itself bit for bit")
 
 
-def judge_labels(plan: Sources, other: Sources) -> Moved:
+def judge_labels_of_others(plan: Sources, other: Sources) -> Moved:
+    """The same for training rows that stand before all whose labels were exchanged: a script that
+    draws its rows class by class draws others for those behind.
+    """
+    early = set(plan.early)
+    pairs = _pairs(plan, other, "train")
+    rows = [row for a, b in pairs for row in zip(a.rows, b.rows, strict=False) if row[0] in early]
+    moved = sum(before != after for before, after in rows)
+    if len(rows) < LEAST_ROWS or not moved:
+        return Moved("kept", "", moved, len(rows), len(plan.rows))
+    return replace(judge_labels(plan, other, ("train",)), moved=moved, compared=len(rows))
+
+
+def judge_labels(plan: Sources, other: Sources, phases: Sequence[str] = ("train", "eval")) -> Moved:
     """Which columns of the inputs follow the labels of rows that are only evaluated."""
     why = _not_comparable(plan, other, "train")
     if why:
         return _refused(why)
-    pairs = [p for phase in ("train", "eval") for p in _pairs(plan, other, phase)]
+    pairs = [p for phase in phases for p in _pairs(plan, other, phase)]
     width = len(pairs[0][0].columns)
     changed = {
         i

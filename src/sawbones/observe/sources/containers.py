@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-LEAST_ROWS = 30
 MAX_VALUES = 1 << 22  # of one container
 FEW_KINDS = 20  # values of whole numbers: labels, groups or categories rather than measurements
+LEAST_ROWS = FEW_KINDS + 1  # fewer may be a list of classes; a fold of a small study has not many
 FAR = 10.0  # spreads by which real numbers are moved
 _AT_ONCE = 1 << 15  # values that are hashed together
 _HELD = 64  # members of an object that are looked at

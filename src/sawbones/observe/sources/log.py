@@ -35,10 +35,12 @@ from sawbones.observe.sources.containers import (
     turn_labels,
 )
 from sawbones.observe.sources.left_out import left_out
-from sawbones.observe.sources.matching import matched
+from sawbones.observe.sources.matching import matched, place_of
+from sawbones.observe.sources.placing import Placing
+from sawbones.observe.sources.windows import find_windows
 from sawbones.observe.variables import variables_of
 from sawbones.schema import Site
-from sawbones.schema.sources import FollowedCall, HeldValue, KeptRow, RowChange, Sources
+from sawbones.schema.sources import FollowedCall, HeldValue, KeptRow, RowChange, Sources, Windows
 
 MAX_VERSIONS = 600
 MAX_SECONDS = 6.0  # spent on looking, in all
@@ -326,6 +328,9 @@ class SourceLog:
         plan = replace(
             plan, left_out=left_out(self._versions, set(self._seen["train"]), self._again)
         )
+        plan = replace(
+            plan, by_hand=self.is_loss_by_hand, calls=calls, windows=self._windows_of_a_series()
+        )
         if plan.why:
             return plan
         strangers, filled = tuple(matching.strangers()), matching.filled()
@@ -334,8 +339,6 @@ class SourceLog:
             future = replace(future, trace=self._traced(future.rows, plan.count))
         return replace(
             plan,
-            by_hand=self.is_loss_by_hand,
-            calls=calls,
             trace=self._traced(plan.rows, plan.count, matching.evaluated_names),
             future=future,
             paths=matching.paths(self._met),
@@ -344,6 +347,21 @@ class SourceLog:
             row_of=matching.evaluated_rows() if strangers or future else {},
             answer_of=matching.answers() if strangers or filled else {},
             answers_met=matching.answers_met(),
+        )
+
+    def _windows_of_a_series(self) -> Windows | None:
+        placing = Placing(self._versions)
+        found = find_windows(self._versions, placing, self._seen, self._width or 0, self._given)
+        if found is None:
+            return None
+        return Windows(
+            place_of(found.start, found.names),
+            found.start.count,
+            found.rows,
+            found.early,
+            found.row_of,
+            found.ahead,
+            self._traced(found.rows, found.start.count, found.holders),
         )
 
     def _answers(self) -> dict[int, float]:

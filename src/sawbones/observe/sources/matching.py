@@ -261,7 +261,7 @@ class Matching:
         start = min(tables or filled or wholes, key=lambda x: (x.depth, x.event))
         names = {x.name for x in wholes if x.event == start.event and x.code is start.code}
         middle = known.evaluated[len(known.evaluated) // 2]
-        return Future(_place(start, names), tuple(range(middle, known.count)))
+        return Future(place_of(start, names), tuple(range(middle, known.count)))
 
     def paths(self, calls: Sequence[tuple[str, int, Sequence[int]]]) -> CopyPaths | None:
         """Rows that could be copies of one training row each: some that are trained on, some that
@@ -382,7 +382,7 @@ class Matching:
         v, start = min(tables, key=lambda t: (t[1].depth, t[1].event), default=(-1, None))
         if start is None or (start.file, start.at) == (moment.file, moment.at):
             return None
-        return _place(start, [start.name], [(start.name, column_of[v])], together=True)
+        return place_of(start, [start.name], [(start.name, column_of[v])], together=True)
 
     def _moment(self, space: int, count: int, labels: Sequence[tuple[int, int]]) -> Place | None:
         """The first line, of the outermost function, before which all rows and their labels are
@@ -408,7 +408,7 @@ class Matching:
             at = next(x for _, x in held if x.event == start)
             if rank is None or (at.depth, at.event) < rank:
                 rank = (at.depth, at.event)
-                best = _place(
+                best = place_of(
                     at,
                     {x.name for v, x in there if v in dict(features)},
                     [(x.name, marked[v]) for v, x in there if v in marked],
@@ -417,7 +417,7 @@ class Matching:
         return best
 
 
-def _place(
+def place_of(
     version: Version,
     names: Iterable[str],
     labels: Iterable[tuple[str, int]] = (),

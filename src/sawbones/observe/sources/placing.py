@@ -95,6 +95,8 @@ class Placing:
             table = self._table(u)
             places = np.array([table.get(h, -1) for h in hashes.tolist()], np.int64)
             if np.mean(places >= 0) >= RECOGNISED:
+                if _is_in_place(places, self._versions[u].count):
+                    return self.space[u], self.base[u]
                 base = np.where(places >= 0, self.base[u][places], -1)
                 return self.space[u], base
         return None
@@ -136,6 +138,14 @@ class Placing:
             hashes = self._versions[number].rows.hashes.tolist()
             self._tables[number] = {h: i for i, h in reversed(list(enumerate(hashes)))}
         return self._tables[number]
+
+
+def _is_in_place(places: Places, count: int) -> bool:
+    """Whether rows that are found in a container of as many stand where they stood: the others were
+    written to, row by row, as in a loop over time.
+    """
+    own = np.arange(len(places))
+    return len(places) == count and bool(np.all((places < 0) | (places == own)))
 
 
 def is_index(version: Version) -> bool:

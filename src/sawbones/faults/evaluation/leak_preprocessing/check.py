@@ -12,9 +12,11 @@ all windows.
 Proven as well, whatever the code looks like, by changing the source: half of the rows that are only
 evaluated get other values at the line where rows and labels are complete, and the script runs again
 from the same seed. Training rows that stand before all of them must then be the same bit for bit;
-the first value that is not, names the line. Without a fit that is kept the moments of whole batches are only suspected. `sawbones
-audit leaks` does the same for every column of data sets, for ranges, and compares a scaler, imputer
-or vocabulary given by `--fitted FILE` with the training part and with all parts.
+the first value that is not, names the line. Of windows, the series is changed from a moment on
+behind all training windows. Without a fit that is kept the moments of whole batches are only
+suspected. `sawbones audit leaks` does the same for every column of data sets, for ranges, and
+compares a scaler, imputer or vocabulary given by `--fitted FILE` with the training part and with
+all parts.
 
 ## Why it matters
 The test rows have spoken through the scaler, the vocabulary or the imputer before the model was

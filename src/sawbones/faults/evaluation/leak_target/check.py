@@ -4,17 +4,19 @@
 The script is run again from the same seed, with the labels of rows that are only evaluated
 exchanged among each other at the line where rows and labels enter it. Every input of the model, in
 training and in the first evaluation, must be the same bit for bit. Fires when some columns of the
-inputs changed and others did not, so that the split is known to have stayed where it was. Also when
-one column carries the answer: scrambled among the evaluated rows it costs at least 80 % of what the
-score is above the best constant answer, and with all other columns scrambled at least 90 % is left.
-Likely when one value of it is that of all rows of one class and of hardly any other (98 %), as of a
-field that is filled in when the event takes place, or when it is a number that each row has of its
-own (an id); a suspicion when hardly a row lies between the two classes, or when a single cut
-decides 200 rows and more without one exception. Likely as well when 50 rows and more of the source
-have amounts of their own in a column that has one common value otherwise, all of one class; then the
-score is measured once more with that column scrambled where it enters. Otherwise the report asks about it. `sawbones audit
-leaks` measures each feature of a data set alone against the label, in the test part: AUC of at
-least 0.95 for a class, R2 of at least 0.95 for a quantity, or |correlation| of at least 0.9.
+inputs changed and others did not, so that the split is known to have stayed where it was. Where
+rows and labels do not enter together, only training rows count, which the labels of others have
+moved. Also when one column carries the answer: scrambled among the evaluated rows it costs at least
+80 % of what the score is above the best constant answer, and with all other columns scrambled at
+least 90 % is left. Likely when one value of it is that of all rows of one class and of hardly any
+other (98 %), as of a field that is filled in when the event takes place, or when it is a number
+that each row has of its own (an id); a suspicion when hardly a row lies between the two classes, or
+when a single cut decides 200 rows and more without one exception. Likely as well when 50 rows and
+more of the source have amounts of their own in a column that has one common value otherwise, all of
+one class; then the score is measured once more with that column scrambled where it enters.
+Otherwise the report asks about it. `sawbones audit leaks` measures each feature of a data set alone
+against the label, in the test part: AUC of at least 0.95 for a class, R2 of at least 0.95 for a
+quantity, or |correlation| of at least 0.9.
 
 ## Why it matters
 The model is told the answer in the test, and nobody will tell it in use. The score says nothing.

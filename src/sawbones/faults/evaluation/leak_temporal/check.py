@@ -14,6 +14,8 @@ again, and the score over these evaluated rows falls by at least 5 points, beyon
 training rows cost. Rows without a date are tried in the order in which they stand where they are
 like moments of a process. Proven where all rows from one moment on are changed at their source and
 evaluated rows from shortly before it change with them (centred windows, filling from behind).
+Windows are found again in their series by their values; it is changed where what they are asked for
+is there, right behind the end of a window, and only where the answer lies behind that end.
 `sawbones audit leaks --time COLUMN` looks at data sets, whatever their spacing, and shows the score
 of a small model under both splits.
 
@@ -40,8 +42,9 @@ Records that merely bear a date (orders, patients, pictures) are answered as wel
 from after their time: the trial leaves them alone. Parts of a split by time follow each other once,
 those of a rolling back-test a few times. Windows of parts cut at one moment overlap at the cut
 alone. Folds that each train a model of their own are left alone, and so are windows that are
-classified. Rows that are sorted by their label, or are points of a formula, are no process over
-time, and no trial is made. Rows that are neither trained on nor evaluated do not count.
+classified. What a script smooths to make up a series comes before what it asks for, and is not
+changed. Rows that are sorted by their label, or are points of a formula, are no process over time,
+and no trial is made. Rows that are neither trained on nor evaluated do not count.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"

@@ -30,11 +30,12 @@ the model otherwise in evaluation, while copies within training reach it alike.
 Noise, mixing and erasing change the spread of training inputs by less than a factor of two. A later
 stretch of a time series may have another mean: three deviations are beyond that. It may spread less
 than the whole series did, but not so a single window. Samplers that feed noise to a generator are
-judged per input tensor and shape. Axes that were fitted to few rows of many columns follow the noise
-of these rows, which then spread far more along them than any other: copies of rows show that both
-parts are prepared alike, and where there was no time to try that, it is a suspicion. One or two made-up examples before the first step, as for a
-summary of the model, are no evaluation. Random augmentation, features of neighbouring rows and
-encodings by fold make equal rows differ in training already: then copies decide nothing.
+judged per input tensor and shape. Axes that were fitted to few rows of many columns follow the
+noise of these rows, which then spread far more along them than any other: copies of rows show that
+both parts are prepared alike, and where there was no time to try that, it is a suspicion. One or
+two made-up examples before the first step, as for a summary of the model, are no evaluation. Random
+augmentation, features of neighbouring rows and encodings by fold make equal rows differ in training
+already: then copies decide nothing.
 
 ## References
 Training-serving skew: Breck et al., "Data validation for machine learning" (2019).
