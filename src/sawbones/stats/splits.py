@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sawbones.schema import Batch, Run
 from sawbones.stats.overlaps import repeat_share, shared_of
+
+MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
+BY_CHANCE = 0.01  # trained samples that may equal an evaluated one without being its copy
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,18 @@ class Split:
     @property
     def trained_sources(self) -> set[str]:
         return {batch.source for batch in self.trained}
+
+    def first_round(self) -> list[int]:
+        """Fingerprints of training before any sample has to come again: of the first epoch of each
+        loader; without one, of half as many samples as there are.
+        """
+        by_source: dict[str, list[int]] = {}
+        for batch in self.trained:
+            if batch.epoch == 0:
+                by_source.setdefault(batch.source, []).extend(batch.fingerprints)
+        if prints := by_source.get("model"):
+            by_source["model"] = prints[: max(1, len(set(prints)) // 2)]
+        return [f for prints in by_source.values() for f in prints]
 
     def sources(self) -> dict[str, list[Batch]]:
         found: dict[str, list[Batch]] = {}
@@ -130,6 +148,32 @@ def by_width(batches: Iterable[Batch]) -> tuple[bool, int]:
                     size *= n
                 return str(tensor.get("dtype", "")).startswith(("float", "bfloat", "double")), size
     return False, 0
+
+
+def row_bits(batches: Iterable[Batch]) -> float | None:
+    """How seldom two samples would be equal by chance, as a power of one half, if their values were
+    independent: an upper bound. None where no values were read.
+    """
+    for batch in batches:
+        rows = next((t["shape"][0] for t in batch.tensors if t.get("shape")), 0)
+        read = [
+            (int(np.prod(t["shape"][1:])), float(t["bits"]))
+            for t in batch.tensors
+            if "bits" in t and t["shape"][:1] == [rows]
+        ]
+        if read:
+            return sum(width * bits for width, bits in read)
+    return None
+
+
+def has_telling_rows(batches: Sequence[Batch], num_trained: int) -> bool:
+    """Samples of real numbers that hardly equal one of so many others by chance. Whether a tensor
+    is of a real dtype says nothing of that: one-hot codes and boards are, too.
+    """
+    real, width = by_width(batches)
+    bits = row_bits(batches)
+    needed = math.log2(max(num_trained, 1) / BY_CHANCE)
+    return real and width >= MIN_NUMBERS and (bits is None or bits >= needed)
 
 
 def label_counts(batches: Iterable[Batch]) -> dict[str, int]:
