@@ -11,6 +11,7 @@ import numpy as np
 
 from sawbones.schema import Batch, Run
 from sawbones.stats.overlaps import repeat_share, shared_of
+from sawbones.stats.resuming import resumes
 
 MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
 BY_CHANCE = 0.01  # trained samples that may equal an evaluated one without being its copy
@@ -19,7 +20,7 @@ BY_CHANCE = 0.01  # trained samples that may equal an evaluated one without bein
 @dataclass(frozen=True)
 class Split:
     """One part of a run in which one model was trained: later parts (folds, fine-tuning) start
-    over.
+    over; one that goes on from a checkpoint of an earlier part was trained on its samples, too.
     """
 
     trained: tuple[Batch, ...]
@@ -57,12 +58,32 @@ def splits(run: Run) -> list[Split]:
     trained, evaluated = told_apart(run)
     found = []
     for first, last in stretches(run):
+        began = _began(run, first)
         part = Split(
-            tuple(b for b in trained if first <= b.step <= last),
+            tuple(b for b in trained if any(a <= b.step <= z for a, z in (*began, (first, last)))),
             tuple(b for b in evaluated if first < b.step <= last + 1),
         )
         if part.trained and part.evaluated:
             found.append(part)
+    return found
+
+
+def _began(run: Run, first: int) -> list[tuple[int, int]]:
+    """Steps of earlier stretches that the training from this one on continues: it was given their
+    weights and the state of their optimizer back. A fold that starts over gets neither, or both
+    from before the first step.
+    """
+    found: list[tuple[int, int]] = []
+    for resume in sorted(resumes(run), key=lambda r: -r.first_step):
+        given_back = any(
+            r.kind == "optimizer" and not r.empty and resume.load.step == r.step
+            for r in run.restored or ()
+        )
+        if resume.first_step == first and resume.save is not None and given_back:
+            before = [a for a, _ in stretches(run) if a < min(first, resume.save.step)]
+            if before:
+                found.append((before[-1], resume.save.step - 1))
+                first = before[-1]
     return found
 
 

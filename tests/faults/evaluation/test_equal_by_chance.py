@@ -14,6 +14,7 @@ from sawbones.observe.batches import describe
 from sawbones.observe.fingerprints import batch_fingerprints
 from sawbones.schema import Batch, DeepStep, Ending, Event, LossCall, Run
 from sawbones.schema.evaluation import Evaluation, EvaluationPass
+from sawbones.schema.loaded import Restored
 from sawbones.schema.loss import LossFacts
 from sawbones.schema.value import Value
 
@@ -92,3 +93,38 @@ def test_sparse_wide_rows_are_read_in_whole() -> None:
     prints = batch_fingerprints([bags])
     assert len(set(prints)) == 200
     assert batch_fingerprints([bags[50:70]]) == prints[50:70]
+
+
+def _resumed(drawn_anew: bool, empty: bool = False) -> Run:
+    """Two stages of 10 steps each; the second goes on from the checkpoint of the first."""
+    rows = torch.randn(600, 4, generator=torch.Generator().manual_seed(1))
+    order = torch.randperm(600, generator=DRAWN) if drawn_anew else torch.arange(600)
+    seen = []
+    for stage, picked in enumerate((torch.arange(600), order)):
+        for i, part in enumerate(rows[picked[:500]].split(50)):
+            seen.append(batch(part, 10 * stage + i, "train", f"loader:{2 * stage}"))
+        held_out = rows[picked[500:]]
+        seen.append(batch(held_out, 10 * stage + 10, "eval", f"loader:{2 * stage + 1}"))
+    kept = {"kinds": ["model", "optimizer", "step"]}
+    events = [Event(i, "backward", i, 0, "train", 0.0) for i in range(10)]
+    events += [Event(10, "save", 10, 0, "train", 0.0, data=kept)]
+    events += [Event(11, "load", 10, 0, "eval", 0.0, data=kept)]
+    events += [Event(12 + i, "backward", 10 + i, 0, "train", 0.0) for i in range(10)]
+    events += [Event(30, "step", 10, 0, "train", 0.0, data={"optimizer": 1})]
+    return Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        steps={"step": np.arange(20), "optimizer": np.repeat([0, 1], 10)},
+        batches=tuple(seen),
+        events=tuple(events),
+        restored=(Restored("optimizer", 1, 10, 11, empty=empty),),
+    )
+
+
+def test_a_split_that_is_drawn_anew_at_a_resume_evaluates_trained_rows() -> None:
+    assert len(list(check(_resumed(drawn_anew=True)))) == 1
+    assert list(check(_resumed(drawn_anew=False))) == []
+    assert list(check(_resumed(drawn_anew=True, empty=True))) == []  # a fold that starts over

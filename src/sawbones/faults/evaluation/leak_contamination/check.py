@@ -2,12 +2,12 @@
 
 ## What it sees
 A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 90 % of the distinct
-samples of a validation source (at least five of them) were also trained on by the same model, or
-more when the training set holds many copies of its own samples; or of the distinct rows that a
-model is given after its training, however they are fed. Also when a quarter of the
-validation samples lies five times nearer to one trained sample than to the tenth-nearest, or is a
-picture that was trained on turned by a right angle or mirrored, and none as it is; or when a
-twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
+samples of a validation source (at least five of them) were also trained on by the same model (or
+before it went on from a checkpoint: a split drawn anew at every resume), or more when the training
+set holds many copies of its own samples; or of the distinct rows that a model is given after its
+training, however they are fed. Also when a quarter of the validation samples lies five times nearer
+to one trained sample than to the tenth-nearest, or is a picture that was trained on turned by a
+right angle or mirrored, and none as it is; or when a twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
 (SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
 shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest.
 
@@ -75,7 +75,7 @@ from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("samples", "source_lines", "loaders", "populations", "evaluation")
+USES = ("samples", "source_lines", "loaders", "populations", "evaluation", "restored")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_COPIES = 5  # samples: fewer may be real duplicates

@@ -73,6 +73,7 @@ USES = (
     "source_lines",
     "source_calls",
     "loaders",
+    "restored",
 )
 EXPLAINS = ()
 EXPERIMENT = None
