@@ -113,6 +113,21 @@ def test_rows_that_were_trained_on_are_no_reference() -> None:
     assert loop.told().worse == ()
 
 
+def test_answers_are_compared_in_the_unit_of_the_targets() -> None:
+    loop = _Loop()
+    loop.model = nn.Linear(4, 1)
+    loop.log.trains(loop.model, ((loop.rows(),), {}))
+    for moved in (0.0, 6.0):
+        rows = loop.rows()
+        with torch.no_grad():
+            right = loop.model(rows)[:, 0] + 0.02 * torch.randn(ROWS, generator=loop.generator)
+        rows = rows + moved * torch.tensor([1.0, 0, 0, 0])
+        loop.ask(rows, 250 * right + 900)  # the script divides its targets by their spread
+    told = loop.told()
+    assert told.passes[0].score < 10
+    assert kind_of(told.worse[0]) in ("deployment.covariate-shift", "deployment.pipeline-drift")
+
+
 def test_a_training_call_forgets_what_was_evaluated_before() -> None:
     loop = _Loop()
     rows = loop.rows()

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
@@ -20,6 +21,8 @@ _COUNTED_BATCHES = 200  # label counts of every batch up to here, then of every 
 _MAX_CLASSES = 64
 _MAX_LOADERS = 256
 _DATASETS = 8
+_COMPARED_VALUES = 2048
+_MOST_BITS = 24.0  # of a float32
 
 
 class BatchLog:
@@ -231,7 +234,19 @@ def value_range(plain: torch.Tensor) -> dict[str, Any]:
         low, high = torch.aminmax(finite)
         facts |= {"min": float(low), "max": float(high), "mean": float(finite.mean())}
         facts["std"] = float(finite.std()) if finite.numel() > 1 else 0.0
+        facts["bits"] = coincidence_bits(finite.numpy())
     return facts
+
+
+def coincidence_bits(values: npt.NDArray[np.float64]) -> float:
+    """How seldom two values are equal, as a power of one half: 1 for a fair coin, 0 for a constant,
+    the most where no two of the values are.
+    """
+    some = values[:: len(values) // _COMPARED_VALUES + 1]
+    counts = np.unique(some, return_counts=True)[1].astype(np.float64)
+    pairs = len(some) * (len(some) - 1.0)
+    equal = float((counts * (counts - 1)).sum())
+    return math.log2(pairs / equal) if equal else _MOST_BITS
 
 
 def _is_label(plain: torch.Tensor) -> bool:

@@ -1,5 +1,8 @@
 """Per-sample fingerprints: 64 bits over up to 256 positions of every tensor of a batch, position
 mixed in.
+
+A wide row that is zero at nearly all of these positions (a bag of words, a one-hot code) is read in
+whole: what tells it from other rows stands elsewhere.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import numpy as np
 import torch
 
 _POSITIONS = 256
+_TELLING = 32  # positions with something in them: of fewer, different rows share what is read
 _LEAVES = (int, float, str, bool, bytes, type(None), np.ndarray)
 _INTEGERS = {2: np.int16, 4: np.int32, 8: np.int64}
 
@@ -25,6 +29,13 @@ def _weights(width: int) -> tuple[Any, Any]:
     columns = np.sort(rng.choice(width, _POSITIONS, replace=False)) if width > _POSITIONS else None
     odd = rng.integers(-(2**62), 2**62, size=min(width, _POSITIONS), dtype=np.int64) * 2 + 1
     return columns, odd
+
+
+@lru_cache(maxsize=4)
+def _all_weights(width: int) -> Any:
+    """An odd 64-bit weight for every column of a wide row."""
+    rng = np.random.default_rng(0x5AB1)
+    return rng.integers(-(2**62), 2**62, size=width, dtype=np.int64) * 2 + 1
 
 
 def sample_hashes(tensor: torch.Tensor) -> Any:
@@ -42,14 +53,24 @@ def sample_hashes(tensor: torch.Tensor) -> Any:
     values = plain.numpy()
     flat = values.reshape(values.shape[0], -1)
     columns, weights = _weights(flat.shape[1])
-    if columns is not None:
-        flat = flat[:, columns]
+    if columns is None:
+        return _mixed(flat, weights)
+    read = flat[:, columns]
+    hashes = _mixed(read, weights)
+    sparse = np.count_nonzero(read, axis=1) < _TELLING
+    if sparse.any():
+        hashes[sparse] = _mixed(flat[sparse], _all_weights(flat.shape[1]))
+    return hashes
+
+
+def _mixed(flat: Any, weights: Any) -> Any:
+    """A sum of products with random odd weights, modulo 2**64: two operators, and rows that differ
+    give different sums.
+    """
     if flat.dtype.kind == "f":
         flat = (flat + flat.dtype.type(0)).view(
             _INTEGERS[flat.dtype.itemsize]
         )  # -0.0 and 0.0 are the same sample
-    # A sum of products with random odd weights, modulo 2**64: two operators, and rows that differ
-    # give different sums.
     return flat.astype(np.int64) @ weights
 
 

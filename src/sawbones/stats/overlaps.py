@@ -5,9 +5,11 @@ sets and for what a run read.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 WHOLE = 0.9  # so many shared samples, and the two parts are one
+UNSEEN_PAIRS = 3.0  # equal ones that may be missing by chance (rule of three)
 
 
 def shared_of(samples: Iterable[int], known: Collection[int]) -> tuple[int, int]:
@@ -28,6 +30,20 @@ def chance_of_match(singles: float, rows: float) -> float:
     already.
     """
     return 1 - singles / rows if rows else 0.0
+
+
+def chance_of_pairs(parts: Iterable[Sequence[int]], num_known: int) -> float:
+    """How likely a row equals one of so many known ones without being its copy: at most as often,
+    pair by pair, as rows of one part equal each other.
+    """
+    equal, pairs, most = 0.0, 0.0, 0.0
+    for prints in parts:
+        here = sum(n * (n - 1) / 2 for n in Counter(prints).values())
+        of = len(prints) * (len(prints) - 1) / 2
+        equal, pairs = equal + here, pairs + of
+        most = max(most, here / of if of else 0.0)
+    together = (equal + UNSEEN_PAIRS) / pairs if pairs else 1.0
+    return min(1.0, max(together, most) * num_known)
 
 
 def least_share(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sawbones.schema import Batch, Run
 from sawbones.stats.overlaps import repeat_share, shared_of
+from sawbones.stats.resuming import resumes
+
+MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
+BY_CHANCE = 0.01  # trained samples that may equal an evaluated one without being its copy
 
 
 @dataclass(frozen=True)
 class Split:
     """One part of a run in which one model was trained: later parts (folds, fine-tuning) start
-    over.
+    over; one that goes on from a checkpoint of an earlier part was trained on its samples, too.
     """
 
     trained: tuple[Batch, ...]
@@ -27,6 +34,18 @@ class Split:
     def trained_sources(self) -> set[str]:
         return {batch.source for batch in self.trained}
 
+    def first_round(self) -> list[int]:
+        """Fingerprints of training before any sample has to come again: of the first epoch of each
+        loader; without one, of half as many samples as there are.
+        """
+        by_source: dict[str, list[int]] = {}
+        for batch in self.trained:
+            if batch.epoch == 0:
+                by_source.setdefault(batch.source, []).extend(batch.fingerprints)
+        if prints := by_source.get("model"):
+            by_source["model"] = prints[: max(1, len(set(prints)) // 2)]
+        return [f for prints in by_source.values() for f in prints]
+
     def sources(self) -> dict[str, list[Batch]]:
         found: dict[str, list[Batch]] = {}
         for batch in self.evaluated:
@@ -39,12 +58,32 @@ def splits(run: Run) -> list[Split]:
     trained, evaluated = told_apart(run)
     found = []
     for first, last in stretches(run):
+        began = _began(run, first)
         part = Split(
-            tuple(b for b in trained if first <= b.step <= last),
+            tuple(b for b in trained if any(a <= b.step <= z for a, z in (*began, (first, last)))),
             tuple(b for b in evaluated if first < b.step <= last + 1),
         )
         if part.trained and part.evaluated:
             found.append(part)
+    return found
+
+
+def _began(run: Run, first: int) -> list[tuple[int, int]]:
+    """Steps of earlier stretches that the training from this one on continues: it was given their
+    weights and the state of their optimizer back. A fold that starts over gets neither, or both
+    from before the first step.
+    """
+    found: list[tuple[int, int]] = []
+    for resume in sorted(resumes(run), key=lambda r: -r.first_step):
+        given_back = any(
+            r.kind == "optimizer" and not r.empty and resume.load.step == r.step
+            for r in run.restored or ()
+        )
+        if resume.first_step == first and resume.save is not None and given_back:
+            before = [a for a, _ in stretches(run) if a < min(first, resume.save.step)]
+            if before:
+                found.append((before[-1], resume.save.step - 1))
+                first = before[-1]
     return found
 
 
@@ -130,6 +169,32 @@ def by_width(batches: Iterable[Batch]) -> tuple[bool, int]:
                     size *= n
                 return str(tensor.get("dtype", "")).startswith(("float", "bfloat", "double")), size
     return False, 0
+
+
+def row_bits(batches: Iterable[Batch]) -> float | None:
+    """How seldom two samples would be equal by chance, as a power of one half, if their values were
+    independent: an upper bound. None where no values were read.
+    """
+    for batch in batches:
+        rows = next((t["shape"][0] for t in batch.tensors if t.get("shape")), 0)
+        read = [
+            (int(np.prod(t["shape"][1:])), float(t["bits"]))
+            for t in batch.tensors
+            if "bits" in t and t["shape"][:1] == [rows]
+        ]
+        if read:
+            return sum(width * bits for width, bits in read)
+    return None
+
+
+def has_telling_rows(batches: Sequence[Batch], num_trained: int) -> bool:
+    """Samples of real numbers that hardly equal one of so many others by chance. Whether a tensor
+    is of a real dtype says nothing of that: one-hot codes and boards are, too.
+    """
+    real, width = by_width(batches)
+    bits = row_bits(batches)
+    needed = math.log2(max(num_trained, 1) / BY_CHANCE)
+    return real and width >= MIN_NUMBERS and (bits is None or bits >= needed)
 
 
 def label_counts(batches: Iterable[Batch]) -> dict[str, int]:

@@ -84,6 +84,18 @@ def supervised(run: Run) -> Supervised:
     return Supervised(of[0].fn, losses, constant, error, most, -1 if middle < 0 else 1)
 
 
+def is_computed(call: LossCall) -> bool:
+    """The targets were not handed on from the data."""
+    facts = call.facts
+    return facts.target_requires_grad or (facts.target_made_by or "to") not in FROM_DATA
+
+
+def makes_its_targets(run: Run) -> bool:
+    """Most recognised losses have computed targets: what made them is not known of each."""
+    calls = [call for deep in run.deep if (call := _main(deep.losses)) is not None]
+    return 2 * sum(map(is_computed, calls)) > len(calls)
+
+
 def _main(losses: Sequence[LossCall]) -> LossCall | None:
     return next((call for call in losses if call.facts.main), None)
 
@@ -104,7 +116,7 @@ def _refuse_unusual(calls: Sequence[LossCall]) -> None:
         raise NotSupervised(f"no constant answer is known for {', '.join(sorted(names))}")
     for call in calls:
         facts = call.facts
-        if facts.target_requires_grad or (facts.target_made_by or "to") not in (FROM_DATA):
+        if is_computed(call):
             raise NotSupervised("the targets are computed, they do not come from the data")
         if facts.smoothing or facts.has_weight or facts.broadcast:
             raise NotSupervised("the loss is weighted or smoothed")

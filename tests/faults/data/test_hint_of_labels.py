@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from sawbones.faults.data.labels_misaligned.check import check
-from sawbones.schema import Ending, Run
+from sawbones.observe.signals.label_probe import PairLog
+from sawbones.schema import Ending, Event, Run
 from sawbones.schema.labels import LabelProbe, LabelsTold
+from sawbones.stats.learning import constant_answer
 
 
 def probe(z: float) -> LabelsTold:
@@ -26,3 +29,22 @@ def test_only_pairs_without_any_hint_are_blamed(
     both = LabelProbe(probe(trained), found_in_set)
     run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, label_probe=both)
     assert len(list(check(run))) == found
+
+
+def test_what_a_part_of_the_model_has_made_is_no_input() -> None:
+    told = PairLog()
+    labels = torch.arange(100) % 2
+    told.add((torch.nn.Linear(4, 8)(torch.randn(100, 4)),), labels)
+    assert told.probe() is None
+    told.add((torch.randn(100, 4),), labels)
+    assert told.probe() is not None
+
+
+@pytest.mark.parametrize(("terms", "known"), [(1, True), (2, False)])
+def test_a_sum_of_two_losses_has_no_constant_answer(terms: int, known: bool) -> None:
+    events = tuple(
+        Event(i, "loss", i // terms, 0, "train", 0.0, data={"fn": "nll_loss"}) for i in range(40)
+    )
+    run = Run("train.py", (), "", {}, Ending("finished"), events=events)
+    told = LabelsTold("classes", 600, 0.5, 0.5, 0.02, 0.3, baseline=0.693)
+    assert (constant_answer(run, told) is not None) == known

@@ -18,6 +18,7 @@ from sawbones.observe.populations.near_texts import joined, near_texts
 from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.observe.populations.undoing import put_back
+from sawbones.observe.populations.units import in_one_unit
 from sawbones.observe.random_streams import streams_put_back
 from sawbones.schema import Site
 from sawbones.schema.populations import (
@@ -44,8 +45,9 @@ def compare_passes(log: PassLog) -> Populations:
         for i, here in enumerate(log.latest())
         if (one := judged(i, here, log.trained_for(here.module))) is not None
     ]
-    width = found[0].rows.shape[1] if found else 0
-    worse = worse_pairs(found, log.trained_rows(width))
+    trained = log.trained_rows(found[0].rows.shape[1] if found else 0)
+    found = in_one_unit(found, trained)
+    worse = worse_pairs(found, trained)
     return Populations(
         passes=tuple(_described(one) for one in found),
         why=log.why,

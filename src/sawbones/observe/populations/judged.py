@@ -31,6 +31,7 @@ class Judged:
     known: float  # share of the rows that were trained on
     new_score: float | None = None  # over the rows that were not trained on
     held: tuple[Held, ...] = ()  # columns of the script's own, one value for each row
+    is_new: npt.NDArray[np.bool_] | None = None  # row by row: not trained on
 
     @property
     def given(self) -> Values:
@@ -85,6 +86,7 @@ def judged(number: int, here: Pass, trained: set[int]) -> Judged | None:
         known,
         new_score,
         tuple(h for h in here.held if len(h.codes) == len(here.hashes)),
+        is_new,
     )
 
 

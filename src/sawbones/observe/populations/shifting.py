@@ -116,6 +116,7 @@ def _part(one: Judged, keep: npt.NDArray[np.bool_], least: int = LEAST_ROWS) -> 
         answers=one.answers[keep],
         wanted=one.wanted[keep],
         errors=one.errors[keep],
+        is_new=None,
     )
 
 

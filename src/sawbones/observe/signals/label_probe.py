@@ -54,7 +54,8 @@ class PairLog:
         candidates = [
             t
             for _, t in tensors_in(given)
-            if t.dim() >= 1 and t.shape[0] > 1 and t.device.type == "cpu"
+            # what other parts of the model have made of the inputs is no input
+            if t.dim() >= 1 and t.shape[0] > 1 and t.device.type == "cpu" and t.grad_fn is None
         ]
         if not candidates or target.device.type != "cpu" or target.dim() == 0:
             return

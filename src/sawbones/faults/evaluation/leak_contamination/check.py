@@ -2,12 +2,12 @@
 
 ## What it sees
 A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 90 % of the distinct
-samples of a validation source (at least five of them) were also trained on by the same model, or
-more when the training set holds many copies of its own samples; or of the distinct rows that a
-model is given after its training, however they are fed. Also when a quarter of the
-validation samples lies five times nearer to one trained sample than to the tenth-nearest, or is a
-picture that was trained on turned by a right angle or mirrored, and none as it is; or when a
-twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
+samples of a validation source (at least five of them) were also trained on by the same model (or
+before it went on from a checkpoint: a split drawn anew at every resume), or more when the training
+set holds many copies of its own samples; or of the distinct rows that a model is given after its
+training, however they are fed. Also when a quarter of the validation samples lies five times nearer
+to one trained sample than to the tenth-nearest, or is a picture that was trained on turned by a
+right angle or mirrored, and none as it is; or when a twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
 (SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
 shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest.
 
@@ -28,9 +28,12 @@ A validation score that is higher than any published one, and falls on new data.
 No experiment is needed: the samples are the same bit for bit.
 
 ## False alarms
-Short discrete samples coincide by chance: for whole numbers the share must be well above what
-either part repeats within itself, or the rows must be so long and so little bound by rules that
-they could hardly come about twice. Wide rows of mostly zeros (bags of words) are compared as wholes
+Short discrete samples coincide by chance: the share must be well above what would be met if samples
+of both parts were equal as often, pair by pair, as samples of one part are. That is not asked of
+rows that could hardly come about twice: long texts that follow no rule, and measurements (whether
+two values of a batch are equal is counted; that a one-hot code or a board is stored as real numbers
+says nothing). Where a model answers inside of every step and its answers make the targets
+(reinforcement learning), these calls are no evaluation, and no rows are held out. Wide rows of mostly zeros (bags of words) are compared as wholes
 too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
 Evaluation of the training loader itself is no split, and neither are batches of trained rows alone,
 or one that holds half of all trained rows. Equal rows of a model that takes other inputs besides,
@@ -55,31 +58,33 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.schema.populations import CopiedRows, DerivedRows
 from sawbones.schema.samples import NearCopies, Samples, TurnedCopies
-from sawbones.stats.overlaps import judged, least_share
+from sawbones.stats.overlaps import chance_of_pairs, judged, least_share
 from sawbones.stats.splits import (
     Split,
     by_width,
     differ_as_wholes,
+    has_telling_rows,
     repeats,
     shared,
     splits,
     stretches,
 )
+from sawbones.stats.supervised import makes_its_targets
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("samples", "source_lines", "loaders", "populations")
+USES = ("samples", "source_lines", "loaders", "populations", "evaluation", "restored")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_COPIES = 5  # samples: fewer may be real duplicates
-MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
 MIN_TOKENS = 6  # whole numbers per sample: shorter ones coincide
 MIN_BATCH = 16  # samples, so that a share of a batch says something
 MIN_MIXED = 2  # batches of known and new samples
 MIN_WHOLE = 64  # samples of an evaluation in one batch
 MIN_TURNED = 40  # pictures: so many without one as it is are not turned at random
+MIN_ASKED = 20  # steps before which a model answers: fewer are evaluations at the end
 NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 
@@ -99,7 +104,7 @@ def _given_again(run: Run, seen: CopiedRows | None) -> Iterator[Finding]:
     """Rows that the model is given in an evaluation after training, and was given in training: in
     batches that also hold new ones, so that it is no score on training rows.
     """
-    if seen is None or seen.models < len(stretches(run)):
+    if seen is None or seen.models < len(stretches(run)) or _asks_itself(run):
         return  # a model that starts over may have met them in another fold
     least = least_share(
         limits.COPIED_SAMPLES.value, seen.chance, seen.rows, seen.is_telling, times=3
@@ -241,7 +246,7 @@ def _exact(run: Run, parts: list[Split]) -> Iterator[Finding]:
     for part in parts:
         for source, batches in part.sources().items():
             if source == "model":
-                batches = _partly_known(part, batches)
+                batches = [] if _asks_itself(run) else _partly_known(part, batches)
             elif source in part.trained_sources:
                 continue
             if batches:
@@ -251,14 +256,13 @@ def _exact(run: Run, parts: list[Split]) -> Iterator[Finding]:
 def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Finding]:
     copies, total = shared(batches, part.trained_on)
     in_training = repeats(b for b in part.trained if b.epoch == 0)
-    chance = repeats(batches) + in_training
-    real, width = by_width(batches)
-    many_forms = (real and width >= MIN_NUMBERS) or _rare_rows(run, copies)
-    if not many_forms and width < MIN_TOKENS:
+    many_forms = has_telling_rows(batches, len(part.trained_on)) or _rare_rows(run, copies)
+    if not many_forms and by_width(batches)[1] < MIN_TOKENS:
         return
-    least = least_share(
-        limits.COPIED_SAMPLES.value, min(1, chance), total, many_forms or chance == 0, times=3
+    chance = chance_of_pairs(
+        (part.first_round(), list(batches[0].fingerprints)), len(part.trained_on)
     )
+    least = least_share(limits.COPIED_SAMPLES.value, chance, total, many_forms, times=3)
     found = judged(copies, total, MIN_COPIES, least)
     if differ_as_wholes(run, total):
         return
@@ -320,15 +324,28 @@ def _rare_rows(run: Run, copies: int) -> bool:
     )
 
 
+def _asks_itself(run: Run) -> bool:
+    """The model answers inside of every step, and its answers make the targets (a value of the next
+    state, a label that it gives itself): such calls are a part of training, and no rows are held
+    out.
+    """
+    asked = {p.step for p in run.evaluation.passes}  # the last of them: earlier ones are not kept
+    if len(asked) < MIN_ASKED or not makes_its_targets(run):
+        return False
+    steps = run.num_steps - min(asked) + 1
+    return limits.PASSES_PER_STEP.passed_by(len(asked) / steps)
+
+
 def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:
     """Without loaders one source feeds everything: a batch of trained samples alone is the training
     score, one of new samples alone a clean split. What is left counts only when all training
     samples were read more than once, so that it is known which ones they are.
     """
     times = Counter(f for b in part.trained for f in b.fingerprints)
-    real, width = by_width(batches)
     once = sum(n == 1 for n in times.values()) / max(len(times), 1)
-    if not real or width < MIN_NUMBERS or not limits.READ_ONCE.kept_by(once):
+    wide = not by_width(batches)[0] and by_width(batches)[1] >= MIN_TOKENS
+    can_tell = wide or has_telling_rows(batches, len(times))
+    if not can_tell or not limits.READ_ONCE.kept_by(once):
         return []
     whole = [b for b in batches if len(b.fingerprints) >= MIN_BATCH]
     known = [shared([b], set(times))[0] / len(set(b.fingerprints)) for b in whole]

@@ -73,7 +73,7 @@ from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("fitted", "source_lines", "loaders", "source_change")
+USES = ("fitted", "source_lines", "loaders", "source_change", "restored")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_SAMPLES = 50  # of each part: the moments of fewer come near 0 and 1 by chance

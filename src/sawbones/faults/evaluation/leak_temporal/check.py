@@ -76,6 +76,7 @@ USES = (
     "source_lines",
     "source_calls",
     "loaders",
+    "restored",
 )
 EXPLAINS = ()
 EXPERIMENT = None

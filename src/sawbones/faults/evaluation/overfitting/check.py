@@ -57,7 +57,7 @@ from sawbones.stats.splits import shared, splits
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "losses")
-USES = ("evaluation", "source_numbers", "restored")
+USES = ("evaluation", "source_numbers", "restored", "restored")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_EVALUATIONS = 6  # fewer make no curve

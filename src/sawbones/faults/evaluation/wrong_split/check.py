@@ -53,7 +53,7 @@ from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("evaluation", "loaders", "sources", "populations")
+USES = ("evaluation", "loaders", "sources", "populations", "restored")
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
 MIN_SAMPLES = 8  # evaluated: fewer may be examples to look at
