@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sawbones.schema import Run, Site
+from sawbones.schema import Event, Run, Site
 from sawbones.stats.protocol import Turn, same_place, turns
 from sawbones.trace.locate import locate
 
@@ -19,6 +19,46 @@ def accumulating(run: Run) -> list[Turn]:
     # The sum of gradients may itself have thrown the run: NaN says nothing here.
     several = [t for t in several if _finite(t)]
     return several if accumulates and len(several) > 1 else []
+
+
+def own_clears(turn: Turn) -> tuple[Event, ...]:
+    """zero_grad of the optimizer that steps, or of a whole model."""
+    return tuple(
+        z for z in turn.of("zero_grad") if z.data.get("optimizer", turn.optimizer) == turn.optimizer
+    )
+
+
+def last_clear(turn: Turn) -> Event | None:
+    """The last zero_grad between two backward passes of a step."""
+    passes = turn.backwards
+    between = [z for z in own_clears(turn) if passes[0].seq < z.seq < passes[-1].seq]
+    return between[-1] if between else None
+
+
+def num_thrown(turn: Turn) -> int:
+    """Backward passes whose gradients were cleared before the step could use them."""
+    clear = last_clear(turn)
+    return 0 if clear is None else sum(b.seq < clear.seq for b in turn.backwards)
+
+
+def epoch_borders(run: Run) -> set[int]:
+    """Steps that batches of two epochs lead to: by the loader's count, or one more whenever a
+    sample of this epoch comes again.
+    """
+    found: dict[int, set[int]] = {}
+    seen: set[int] = set()
+    number = 0
+    for batch in run.batches:
+        if batch.phase != "train":
+            continue
+        if batch.source != "model":
+            found.setdefault(batch.step, set()).add(batch.epoch)
+            continue
+        if not seen.isdisjoint(batch.fingerprints):
+            seen, number = set(), number + 1
+        seen.update(batch.fingerprints)
+        found.setdefault(batch.step, set()).add(number)
+    return {step for step, epochs in found.items() if len(epochs) > 1}
 
 
 def _finite(turn: Turn) -> bool:

@@ -33,6 +33,7 @@ class Orderless:
     length: int
     layers: int
     lost: Op | None  # adds a code for each position, and its sum is not used
+    blank: Added | None  # adds a code for each position that is the same number everywhere
     alike: Added | None  # one learned vector, added at every position
 
 
@@ -55,10 +56,20 @@ def orderless(deep: DeepStep) -> Orderless | None:
     entering = list(_order_enters(deep, mine, length))
     if any(op.index in used for op in entering):
         return None
+    before = looking[0][1].index
     lost = next((op for op in entering if op.name in ADDING and op.site is not None), None)
-    return Orderless(
-        start, length, len(looking), lost, _alike(deep, graph, mine, looking[0][1].index)
-    )
+    alike = _alike(deep, graph, mine, before)
+    return Orderless(start, length, len(looking), lost, _blank(deep, mine, length, before), alike)
+
+
+def _blank(deep: DeepStep, mine: set[int], length: int, before: int) -> Added | None:
+    """A code cut from a fixed table with a row for every position, of one number throughout."""
+    for added in added_codes(deep):
+        code, enters = added.code, added.data.id in mine and added.op.index < before
+        for_each = _is_tied(code, length) and code.shape[-1] > 1
+        if enters and for_each and _is_one_number(code):
+            return added
+    return None
 
 
 def _alike(deep: DeepStep, graph: StepGraph, mine: set[int], before: int) -> Added | None:
@@ -142,13 +153,21 @@ def _order_enters(deep: DeepStep, mine: set[int], length: int) -> Iterator[Op]:
             "cross_entropy",
             "mse_loss",
         ):
-            if any(
-                length in v.shape[:-1] or length + 1 in v.shape[:-1] or _is_square(v, length)
-                for v in others
-            ):
+            if any(_is_tied(v, length) for v in others if not _is_one_number(v)):
                 yield op
         elif op.name == "linear" and len(op.inputs) > 1 and _mixes_time(op, length):
             yield op
+
+
+def _is_tied(value: Value, length: int) -> bool:
+    """It has an entry for each position, or for each pair of them."""
+    return bool({length, length + 1} & set(value.shape[:-1])) or _is_square(value, length)
+
+
+def _is_one_number(value: Value) -> bool:
+    """Nothing learned, and the same number everywhere: a code like that says nothing of places."""
+    known = value.min is not None and not value.nonfinite
+    return known and value.min == value.max and not value.requires_grad
 
 
 def _mixes_time(op: Op, length: int) -> bool:

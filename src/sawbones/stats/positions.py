@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sawbones.schema import DeepStep, Op, Value
+from sawbones.stats.sequences import main_call
 from sawbones.trace.graph import StepGraph, data_values
 
 ADDING = ("add", "add_", "sub")
@@ -38,12 +39,22 @@ def time_dim_of(deep: DeepStep) -> int:
     return 0 if isinstance(layout, dict) and layout.get("batch_first") is False else 1
 
 
+def _time_dim_in(data: Value, targets: tuple[int, ...], believed: int) -> int:
+    """The dimension that the targets have as well holds the examples, and the other one is time,
+    whatever the layers take it for; what they believe decides where targets have both or neither.
+    """
+    first, second = (size in targets for size in data.shape[:2])
+    return believed if first == second else int(first)
+
+
 def added_codes(deep: DeepStep) -> Iterator[Added]:
     """Vectors that are added to the data and do not come from it, biases of single features
     aside.
     """
     data = data_values(deep)
-    time_dim = time_dim_of(deep)
+    call = main_call(deep)
+    targets = call.target.shape if call is not None and call.target is not None else ()
+    believed = time_dim_of(deep)
     for op in deep.ops:
         if op.name not in ADDING or len(op.inputs) < 2 or op.args.get("no_grad"):
             continue
@@ -62,7 +73,7 @@ def added_codes(deep: DeepStep) -> Iterator[Added]:
             and op.outputs
             and op.outputs[0].shape == first.shape
         ):
-            yield Added(op, first, second, time_dim)
+            yield Added(op, first, second, _time_dim_in(first, targets, believed))
 
 
 def comes_from_table(graph: StepGraph, added: Added, rows: int) -> Value | None:

@@ -40,6 +40,12 @@ class Pair:
             abs(self.begin), 1e-12
         )
 
+    def cured(self, share: float) -> bool:
+        """Lower by that much, and no higher than it began: a run that climbs more slowly is as ill
+        as before.
+        """
+        return self.lower(share) and self.now <= self.begin
+
     @property
     def is_better(self) -> bool:
         """Lower at the same steps by more than chance gives, and by enough to matter."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sawbones.evidence import NothingToJudge
 from sawbones.faults.data.label_out_of_range import check as label_out_of_range
 from sawbones.schema import STEP_COLUMNS, Batch, DeepStep, Ending, LossCall, Run, Site, Value
 from sawbones.schema.loss import LossFacts
@@ -74,3 +77,34 @@ def test_classes_that_are_rare_reserved_or_tokens_stay_silent(
     counts: dict[int, int], changed: dict[str, Any]
 ) -> None:
     assert list(label_out_of_range.check(run_of(counts, **changed))) == []
+
+
+VOID = {-1: 21, 0: 20, 1: 15, 2: 16, 3: 13}
+
+
+def lowered(counts: Mapping[int, int], ignored: int = -1, **facts: Any) -> Run:
+    """Four deep steps whose targets are these."""
+    run = run_of({}, target_counts=dict(counts), ignore_index=ignored, **facts)
+    return replace(run, deep=run.deep * 4)
+
+
+@pytest.mark.parametrize("void", [-1, 255])
+def test_labels_that_lost_one_too_many_are_named(void: int) -> None:
+    counts = {void if label == -1 else label: n for label, n in VOID.items()}
+    (finding,) = label_out_of_range.check(lowered(counts, void))
+    assert finding.status == "likely" and "one too low" in finding.title
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lowered({**VOID, 4: 12}),  # every score is asked for: -1 marks what has no label
+        lowered({**VOID, -1: 1}),  # hardly anything is ignored: the last class is missing
+        lowered({0: 20, 1: 15, 2: 16, 3: 13}),
+        lowered({-100 if n == -1 else n: c for n, c in VOID.items()}, -100),
+        lowered(VOID, copied_at=1),  # tokens of the input
+    ],
+)
+def test_a_mark_for_no_label_and_a_class_that_is_missing_are_silent(run: Run) -> None:
+    with suppress(NothingToJudge):
+        assert not list(label_out_of_range.check(run))

@@ -4,18 +4,20 @@ named.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sawbones.faults import read
+from sawbones.faults.loop.accumulation_remainder import check as accumulation_remainder
 from sawbones.faults.loop.clip_after_step import check as clip_after_step
 from sawbones.faults.loop.clip_before_unscale import check as clip_before_unscale
 from sawbones.faults.loop.scaler_misuse import check as scaler_misuse
 from sawbones.faults.loop.scheduler_order import check as scheduler_order
 from sawbones.faults.loop.zero_grad_misplaced import check as zero_grad_misplaced
-from sawbones.schema import STEP_COLUMNS, Ending, Event, Run, Site
+from sawbones.schema import STEP_COLUMNS, Batch, Ending, Event, Run, Site
 
 DATA: dict[str, dict[str, Any]] = {
     "scale": {"scale": 1024.0},
@@ -116,6 +118,33 @@ def test_clearing_before_every_micro_batch_is_named() -> None:
     order = ("zero_grad", "forward", "backward", "zero_grad", "forward", "backward", "step")
     (finding,) = zero_grad_misplaced.check(run_of(*order))
     assert "only the last counts" in finding.title
+
+
+MICRO = ("forward", "backward")
+
+
+def test_clearing_before_the_last_micro_batch_alone_is_named() -> None:
+    (finding,) = zero_grad_misplaced.check(run_of(*MICRO, *MICRO, "zero_grad", *MICRO, "step"))
+    assert "of 3 accumulated backward passes only the last counts" in finding.title
+    assert not list(zero_grad_misplaced.check(run_of("zero_grad", *MICRO, *MICRO, *MICRO, "step")))
+
+
+def with_epochs(run: Run, *epochs: int) -> Run:
+    """The same run, whose every step is led to by batches of these epochs, counted on."""
+    batches = tuple(
+        Batch(step, number, "train", "loader:0", 0.0, (), epoch=step + epoch)
+        for step in range(run.num_steps)
+        for number, epoch in enumerate(epochs)
+    )
+    return replace(run, batches=batches)
+
+
+def test_one_step_an_epoch_and_its_remainder_cleared_is_a_remainder_that_is_dropped() -> None:
+    order = (*MICRO, "zero_grad", *MICRO, *MICRO, "step")
+    run = with_epochs(run_of(*order), 0, 1, 1)
+    (finding,) = accumulation_remainder.check(run)
+    assert "The last 1 micro-batches of every epoch are thrown away" in finding.title
+    assert not list(zero_grad_misplaced.check(run))
 
 
 def test_a_scheduler_that_moves_before_the_first_step_is_named() -> None:

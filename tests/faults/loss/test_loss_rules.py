@@ -242,3 +242,30 @@ def test_an_infinity_counts_where_the_loss_or_a_gradient_of_its_step_is_spoiled(
     steps = {"step": np.zeros(1), "loss": np.ones(1), "grad_norm": np.array([grad_norm])}
     run = Run("train.py", (), "", {}, Ending("finished"), deep=(deep,), steps=steps)
     assert (first_nonfinite(run) is not None) == told
+
+
+def climbing(sign, maximize):
+    """loss.wrong-sign of a run that goes backward from `sign` times a loss that grows."""
+    model, deep = nn.Linear(5, 4), []
+    for size in (1.0, 4.0):
+        with torch.no_grad():
+            model.weight.fill_(0.0)
+            model.weight[:, 0] = size * torch.arange(4)
+        deep.append(observe(model, lambda: sign * F.cross_entropy(model(X), Y)))
+    run = Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        deep=tuple(deep),
+        steps={"step": np.zeros(1), "loss": np.ones(1)},
+        optimizers=(Optimizer(0, "Adam", {}, ({"maximize": maximize},)),),
+        events=(Event(0, "backward", 0, 0, "train", 0.0),),
+    )
+    return {f.fault for f in read(run, "loss.wrong-sign").findings}
+
+
+def test_a_loss_is_climbed_by_a_minus_sign_or_by_the_optimizer_but_not_by_both():
+    assert climbing(-1, False) == climbing(1, True) == {"loss.wrong-sign"}
+    assert climbing(1, False) == climbing(-1, True) == set()

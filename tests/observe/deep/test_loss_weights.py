@@ -32,6 +32,22 @@ def test_the_weights_of_all_targets_add_up_to_what_the_reduction_makes_of_them(l
     )
 
 
+def _smoothed_by_hand(z, smoothing, weights=None):
+    logs = z.log_softmax(1)
+    right = -logs.gather(1, LABELS[:, None])[:, 0]
+    rows = (1 - smoothing) * right - smoothing * logs.mean(1)
+    return rows if weights is None else rows * weights
+
+
+@pytest.mark.parametrize("smoothing", [0.02, 0.1, 0.3])
+def test_labels_smoothed_by_hand_leave_the_weights_as_they_are(smoothing):
+    summed = _facts(lambda z: _smoothed_by_hand(3 * z, smoothing).sum()).weights
+    assert summed.sum == pytest.approx(12.0, rel=1e-3) and summed.fit > 0.9999
+    double = torch.where(LABELS == 1, 2.0, 1.0)
+    classes = _facts(lambda z: _smoothed_by_hand(z, smoothing, double).mean()).weights.by_class
+    assert classes[1][1] / classes[0][1] == pytest.approx(2.0, rel=1e-3)
+
+
 def test_ignored_targets_weigh_nothing_however_they_are_ignored():
     kept = (LABELS != 0).float()
     masked = _facts(

@@ -3,7 +3,8 @@ scores.
 
 For a known loss the gradient of one target has a known direction (softmax(s) - onehot for
 cross-entropy); the length along it is the weight of that target, whatever code masked, weighted,
-averaged or summed. Padding that is ignored has weight 0.
+averaged or summed. Padding that is ignored has weight 0. Labels that were smoothed by hand turn the
+direction: by how much is solved for, so that what is left is the weight.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from sawbones.schema.loss import BlankTargets, PaddedTargets, TargetWeights
 
 _MAX_ELEMENTS = 1 << 26
 _MAX_CLASSES = 64
+_EXACT = 1.0 - 1e-6  # a fit that is off by no more than float32 rounding
+_ALIKE = 1e-6  # of two directions that cannot be distinguished in float32, squared
 
 
 def measure(
@@ -73,14 +76,15 @@ def _weights(
         if rows.shape[0] != flat.numel():
             return None
         inside = (flat >= 0) & (flat < rows.shape[1])
-        direction = torch.zeros_like(rows) if loss.fn == "nll_loss" else rows.softmax(-1)
+        guess = torch.zeros_like(rows) if loss.fn == "nll_loss" else rows.softmax(-1)
+        right = torch.zeros_like(rows).scatter_(1, torch.where(inside, flat, 0)[:, None], 1.0)
         smoothing = float(loss.facts.get("smoothing") or 0.0)
-        if smoothing:
-            direction = direction - smoothing / rows.shape[1]
-        direction.scatter_add_(
-            1, torch.where(inside, flat, 0)[:, None], torch.full_like(rows[:, :1], smoothing - 1.0)
-        )
-        return _along(direction, grads, inside)
+        plain = _along(guess - _smoothed(right, smoothing), grads, inside)
+        if not loss.by_hand or loss.fn == "nll_loss" or plain[1] > _EXACT:
+            return plain
+        spread = _smoothing_in(guess, right, grads, inside)
+        smoothed = _along(guess - _smoothed(right, spread), grads, inside)
+        return smoothed if smoothed[1] > _EXACT else plain
     if scores.shape != target.shape:
         return None
     goal = target.to(scores.dtype)
@@ -97,6 +101,26 @@ def _weights(
     else:
         return None
     return _along(direction.reshape(-1, 1), gradient.reshape(-1, 1), None)
+
+
+def _smoothed(right: torch.Tensor, smoothing: float) -> torch.Tensor:
+    return (1.0 - smoothing) * right + smoothing / right.shape[1]
+
+
+def _smoothing_in(
+    guess: torch.Tensor, right: torch.Tensor, gradient: torch.Tensor, inside: torch.Tensor
+) -> float:
+    """How far labels were smoothed by hand: a row's gradient is w (guess - right) + w s (right -
+    1/C), whatever its weight w; s is the same for all rows.
+    """
+    one, two = (guess - right).double(), (right - 1.0 / right.shape[1]).double()
+    of = gradient.double()
+    a, b, c = (one * one).sum(-1), (one * two).sum(-1), (two * two).sum(-1)
+    x, y = (one * of).sum(-1), (two * of).sum(-1)
+    apart = a * c - b * b
+    length, share = c * x - b * y, a * y - b * x
+    known = inside & (apart > _ALIKE * a * c) & (length != 0)
+    return float((share[known] / length[known]).median()) if bool(known.any()) else 0.0
 
 
 def _along(

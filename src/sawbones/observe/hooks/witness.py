@@ -234,6 +234,7 @@ def _make_call(witness: _Witness, original: Any) -> Any:
                 witness.graphs.output,
                 next((t for _, t in tensors_in(result)), None),
                 recorder.step,
+                recorder.sites.find(),
             )
         return result
 

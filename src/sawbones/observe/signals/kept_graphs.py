@@ -2,7 +2,8 @@
 
 A mark in the metadata of the loss's own graph node lives exactly as long as the node does, whoever
 holds it. The same for a model's output, and for the earliest node of the graph, which whatever is
-kept out of the middle of the model keeps too.
+kept out of the middle of the model keeps too. Outputs are counted by the line that calls the model:
+what one line keeps does not disappear among the graphs that another one lets go.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sawbones.observe.sites import SiteFinder
 _OLD = 12  # steps: the observer itself may hold the last few losses
 _MARKED_IN_FULL = 300
 _MAX_RESULTS = 400
+_MAX_LINES = 16  # that call a model
 _MAX_DEPTH = 2000
 _TELLING = (
     8  # graphs kept, all but a few of those made: from then on the holder is looked for, once
@@ -29,15 +31,21 @@ class _Mark:
     __slots__ = ("__weakref__",)
 
 
+_Marks = deque[tuple[int, weakref.ref[_Mark]]]
+
+
+def _marks() -> _Marks:
+    return deque(maxlen=2000)
+
+
 class KeptGraphs:
     """`record` is what a run keeps: made, kept, series [step, kept], sites [[site, votes]]."""
 
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
         self._holders: list[Any] | None = None
-        self._marks: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
-        self._outputs: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
-        self._earliest: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
+        self._marks, self._earliest = _marks(), _marks()
+        self._outputs: dict[Any, _Marks] = {}  # line that calls the model -> marks
         self._results: list[tuple[int, Any, weakref.ref[torch.Tensor]]] = []
         self._iteration = 0
         self._votes: Counter[Any] = Counter()
@@ -50,10 +58,12 @@ class KeptGraphs:
         if step < _MARKED_IN_FULL or step % 10 == 0:
             self._mark(_first_node(loss), step, self._earliest)
 
-    def output(self, tensor: Any, step: int) -> None:
-        self._mark(getattr(tensor, "grad_fn", None), step, self._outputs)
+    def output(self, tensor: Any, step: int, site: Any = None) -> None:
+        line = site if site in self._outputs or len(self._outputs) < _MAX_LINES else None
+        marks = self._outputs.setdefault(line, _marks())
+        self._mark(getattr(tensor, "grad_fn", None), step, marks)
 
-    def _mark(self, node: Any, step: int, marks: deque[tuple[int, weakref.ref[_Mark]]]) -> None:
+    def _mark(self, node: Any, step: int, marks: _Marks) -> None:
         if node is None or (step >= _MARKED_IN_FULL and step % 10) or "sawbones" in node.metadata:
             return
         mark = _Mark()
@@ -87,10 +97,10 @@ class KeptGraphs:
     def stepped(self, step: int) -> None:
         if step % 5:
             return
-        kept, made = max(
-            self._kept(marks, step) for marks in (self._marks, self._outputs, self._earliest)
-        )
-        if self._holders is None and kept >= _TELLING and kept >= 0.8 * made:
+        every = (self._marks, self._earliest, *self._outputs.values())
+        counts = [self._kept(marks, step) for marks in every]
+        kept, made = max(counts, key=lambda row: (_is_most(*row), *row))
+        if self._holders is None and kept >= _TELLING and _is_most(kept, made):
             self._holders = list(filling_lines(self._sites))
             self.record["holders"] = self._holders
         self.record["made"], self.record["kept"] = made, kept
@@ -98,9 +108,14 @@ class KeptGraphs:
         self.record["sites"] = [[site, votes] for site, votes in self._votes.most_common(4)]
 
     @staticmethod
-    def _kept(marks: deque[tuple[int, weakref.ref[_Mark]]], step: int) -> tuple[int, int]:
-        old = [ref for made, ref in marks if made <= step - _OLD]
-        return sum(ref() is not None for ref in old), len(old)
+    def _kept(marks: _Marks, step: int) -> tuple[int, int]:
+        """Of steps, not of graphs: all those of one evaluation are one thing that is held."""
+        old = [(made, ref) for made, ref in marks if made <= step - _OLD]
+        return len({made for made, ref in old if ref() is not None}), len({made for made, _ in old})
+
+
+def _is_most(kept: int, made: int) -> bool:
+    return kept >= max(0.8 * made, 1)
 
 
 def _first_node(loss: Any) -> Any:

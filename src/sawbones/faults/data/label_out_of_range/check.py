@@ -1,4 +1,4 @@
-"""Class labels outside of the range that the loss accepts, or one too high throughout
+"""Class labels outside of the range that the loss accepts, or one too high or too low throughout
 
 ## What it sees
 The exception of the loss, the scores and targets it was given, and the batch in hand with the
@@ -6,12 +6,14 @@ smallest and largest value of every sample. Fires when a target lies outside of 
 the number of scores per target; says which samples carry it and whether the labels run from 1 to C.
 Fires on the step of the crash; no second run is needed. Without a crash: fires when the labels of
 all samples run from 1 to C - 1, each of them at least 8 times, and the first of C scores is never
-asked for.
+asked for; or when they run from 0 to C - 2 on all of at least 3 deep steps, and what 0 becomes when
+1 is subtracted (-1, or 255 in 8 bits) is ignored by the loss and as common as a class.
 
 ## Why it matters
 The run dies at the first such sample, which may come hours after the start; on a GPU the error
 names no line at all. When the head is made one score wider instead, the run goes on with a class
-that does not exist, and every table of names is off by one.
+that does not exist, and every table of names is off by one. When 1 is subtracted from labels that
+count from 0 already, the first class becomes the ignored one and is never learnt.
 
 ## Looks like
 IndexError: Target 5 is out of bounds, or a device-side assert, at a step that changes with the
@@ -30,10 +32,12 @@ Nothing is left to confirm: the value and the bound are in the record.
 Targets equal to ignore_index are legal and never raise. Id 0 pads token targets by custom: losses
 on tokens, with more targets than samples, with an ignored 0, or with as many scores as an embedding
 has rows, are not looked at. A class that is merely rare is seen as often as others that are rare,
-and there are never fewer than 3 scores.
+and there are never fewer than 3 scores. Positions without a label may be marked by -1 or 255, and
+be many: as long as each of the C scores is asked for, nothing is missing.
 
 ## References
-Labels that start at 1, a void class of 255 in segmentation, and heads with one class too few.
+Labels that start at 1, a void class of 255 in segmentation, heads with one class too few, and
+reduce_zero_label of image processors on masks without a background class.
 """
 
 from __future__ import annotations
@@ -75,11 +79,49 @@ UNNAMED = ("Class values must be", "all elements of target should be between 0 a
 WRONG_TYPE = ("expected scalar type Long but found", "nll_loss")
 BINNING = ("digitize", "searchsorted", "bucketize", "cut", "qcut")
 MAKING = frozenset({"tensor", "as_tensor", "stack", "cat", "to", "long", "sub", "add"})
+MIN_LOOKS = 3  # deep steps: a class that none of them shows is not in the data
+LOWERED = (-1, 255)  # 0 less 1, in signed numbers and in 8 bits without a sign
 MIN_TIMES = 8  # of each label: that 0 never came would else be chance
 
 
 def check(run: Run) -> Iterator[Finding]:
-    yield from _crashed(run) if run.ending.kind == "exception" else _from_one(run)
+    if run.ending.kind == "exception":
+        yield from _crashed(run)
+        return
+    lowered = _one_too_low(run)
+    yield from (lowered,) if lowered is not None else _from_one(run)
+
+
+def _one_too_low(run: Run) -> Finding | None:
+    """Labels 0 to C - 2 under C scores, and the class that was 0 is ignored."""
+    seen = [s for s in carrying(run) if s.facts.target_is_index and s.facts.target_counts]
+    known = {(s.facts.num_classes or 0, s.facts.ignore_index) for s in seen}
+    if len(seen) < MIN_LOOKS or len(known) != 1 or any(s.facts.copied_at is not None for s in seen):
+        return None
+    ((num, void),) = known
+    labels: Counter[int] = Counter()
+    for s in seen:
+        labels.update(s.facts.target_counts)
+    of_tokens = any(t.role == "tokens" for d in run.deep for t in d.tokens)
+    if of_tokens or num < 3 or void not in LOWERED or set(labels) != {void, *range(num - 1)}:
+        return None
+    total, rare = sum(labels.values()), min(labels.values())
+    evenness = rare * num / total
+    if not limits.RAREST_LABEL.reached_by(evenness):
+        return None
+    made = data_lines(run, "label")
+    text = (
+        f"labels run from 0 to {num - 2} under {num} scores on {len(seen)} deep steps, and "
+        f"{labels[void]} of {total} targets are {void}, which the loss ignores: as many as a class "
+        "would have"
+    )
+    return finding(
+        f"Labels are one too low: the first class became {void} and is ignored, the last of {num} "
+        "scores is never a target",
+        locate(*made[:1], *loader_sites(run)[::-1], *made[1:2], seen[0].built, seen[0].call)[:4],
+        (compared(text, evenness, limits.RAREST_LABEL, expected=1, signal="loss_calls"),),
+        Fix("Leave the labels as they are: do not subtract 1 from labels that count from 0."),
+    )
 
 
 def _from_one(run: Run) -> Iterator[Finding]:

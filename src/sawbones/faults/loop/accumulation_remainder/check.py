@@ -1,8 +1,8 @@
 """The last partial accumulation is dropped, or leaks into the next epoch
 
 ## What it sees
-Backward passes per step when gradients are accumulated. At the end of an epoch a few micro-batches
-are left over. Leaked: the first step of the next epoch holds them on top of its own, so it has more
+Backward passes per step when gradients are accumulated, less those that zero_grad clears away
+before it. At the end of an epoch a few micro-batches are left over. Leaked: the first step of the next epoch holds them on top of its own, so it has more
 backward passes than all the others and batches of two epochs. Dropped: zero_grad throws them away
 unused, one epoch border is enough; or they are drawn from the loader and no backward pass comes of
 them, the same number in two epochs or more. An epoch ends where its loader does or, without a
@@ -53,6 +53,7 @@ from itertools import pairwise
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Batch, Finding, Fix, Run, Site
+from sawbones.stats.accumulating import epoch_borders, last_clear, num_thrown
 from sawbones.stats.protocol import Turn, same_place, turns
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import calls_of
@@ -66,18 +67,19 @@ MIN_STEPS = 3  # two windows and one that differs from them
 
 def check(run: Run) -> Iterator[Finding]:
     whole = [t for t in turns(run) if t.backwards and not t.closure]
-    sizes = Counter(len(t.backwards) for t in whole)
+    # What reaches the step: passes that were cleared away before are the remainder itself.
+    sizes = Counter(len(t.backwards) - num_thrown(t) for t in whole)
     usual, times = sizes.most_common(1)[0] if sizes else (0, 0)
     if len(whole) < MIN_STEPS or usual < 2 or 2 * times < len(whole):
         raise NothingToJudge("gradients are not accumulated over windows of one length")
     steady = limits.STEADY_WINDOWS.reached_by(times / len(whole))
-    unused = _drawn_in_vain(run, usual) if steady else 0
+    unused = _drawn_in_vain(run, usual) if steady and not any(map(num_thrown, whole)) else 0
     if unused:
         yield _never_used(run, whole, usual, unused)
         return
-    epochs = _epochs(run)
+    border = epoch_borders(run)
     in_one_place = [t for t in whole if same_place(t.backwards)]
-    borders = [t for t in in_one_place if len(epochs.get(t.step, ())) > 1]
+    borders = [t for t in in_one_place if t.step in border]
     heavy = [t for t in borders if usual < len(t.backwards) < 2 * usual]
     if not heavy or not limits.STEPS_OUT_OF_ORDER.reached_by(len(heavy) / len(borders)):
         heavy = borders = _regular([t for t in in_one_place if len(t.backwards) > usual], usual)
@@ -85,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     turn = heavy[0]
     extra = len(turn.backwards) - usual
-    lost = 2 * len([t for t in heavy if _cleared(t)]) > len(heavy)
+    lost = 2 * len([t for t in heavy if num_thrown(t)]) > len(heavy)
     what = "are thrown away by zero_grad" if lost else "leak into the first step of the next epoch"
     yield finding(
         f"The last {extra} micro-batches of every epoch {what}",
@@ -114,7 +116,7 @@ def _end_of_batches(turn: Turn) -> tuple[Site, ...]:
     forward = next(
         (e for e in turn.of("forward") if e.phase == "train" and e.site is not None), None
     )
-    places = locate(turn.taken, forward, turn.backwards[-1])
+    places = locate(turn.taken, forward, turn.backwards[-1], last_clear(turn))
     drawn = next((e.site for e in turn.of("batch") if e.site is not None), None)
     if drawn is None:
         return places
@@ -172,34 +174,9 @@ def _never_used(run: Run, whole: list[Turn], usual: int, unused: int) -> Finding
     )
 
 
-def _epochs(run: Run) -> dict[int, set[int]]:
-    """Epochs of the batches that lead to each step: the loader's count, or one more whenever a
-    sample of this epoch comes again.
-    """
-    found: dict[int, set[int]] = {}
-    seen: set[int] = set()
-    number = 0
-    for batch in run.batches:
-        if batch.phase != "train":
-            continue
-        if batch.source != "model":
-            found.setdefault(batch.step, set()).add(batch.epoch)
-            continue
-        if not seen.isdisjoint(batch.fingerprints):
-            seen, number = set(), number + 1
-        seen.update(batch.fingerprints)
-        found.setdefault(batch.step, set()).add(number)
-    return found
-
-
 def _regular(large: list[Turn], usual: int) -> list[Turn]:
     """Those steps, when they come at even distances, all too large by the same number."""
     sizes = {len(t.backwards) for t in large}
     apart = {b.step - a.step for a, b in pairwise(large)}
     even = len(large) >= MIN_STEPS and len(sizes) == len(apart) == 1
     return large if even and max(sizes) < 2 * usual and min(apart) >= 2 else []
-
-
-def _cleared(turn: Turn) -> bool:
-    first, last = turn.backwards[0].seq, turn.backwards[-1].seq
-    return any(first < z.seq < last for z in turn.of("zero_grad"))

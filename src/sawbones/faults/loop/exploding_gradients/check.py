@@ -23,7 +23,8 @@ A loss that falls nicely, then leaps, in recurrent or very deep networks most of
 
 ## Confirm it
 The script runs again with gradients clipped to the median norm of its calm steps. Confirmed when
-the loss then ends clearly lower.
+the loss then ends clearly lower, and no higher than it began: smaller steps up the same slope are
+no cure.
 
 ## False alarms
 Runs that clip (a limit of infinity only reads the norm), norms that vary a lot without harm to the

@@ -2,8 +2,9 @@
 
 ## What it sees
 A mark in the graph of every step's loss and model output, and at its beginning, which lives as long
-as the graph does. Fires when at least 80 % of the graphs that are older than twelve steps are still
-alive, at least eight of them; the earliest is step 20.
+as the graph does. Outputs are counted by the line that calls the model, so that a score kept beside
+the training loss is seen too. Fires when graphs are still alive of at least 80 % of the steps that
+are older than twelve, at least eight of them; the earliest is step 20.
 
 ## Why it matters
 Memory grows with every step until the process is killed, hours into a run, and every step gets
@@ -32,7 +33,7 @@ No experiment: the graphs were counted while the run went on.
 ## False alarms
 The current step's graph, an accumulation window and an unrolled sequence are younger than twelve
 steps. Losses kept as numbers or detached carry no graph. A history that is emptied at the end of an
-epoch shows as a count that falls back.
+epoch shows as a count that falls back, and all graphs that one evaluation keeps count as one.
 
 ## References
 The PyTorch FAQ: "Don't accumulate history across your training loop."

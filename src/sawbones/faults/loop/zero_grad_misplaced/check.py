@@ -4,13 +4,12 @@
 The order of events in every step. Cleared too late: zero_grad of the stepping optimizer (or of the
 model) after the last backward, and the step then finds no gradient or zeros. Cleared too often:
 several backward passes from one line lead to one step, and gradients are cleared before each of
-them, so that only the last micro-batch counts. Cleared between two losses: parameters that got a
+them, or before the last one only, so that the step gets a part of them. Cleared between two losses: parameters that got a
 gradient since the last step have lost it at this one and got no other, because zero_grad came
 between the backward that reached them and the step. At least 80 % of the steps, from step 1.
 
 ## Why it matters
-In the first case nothing is learnt at all; in the second all but one micro-batch of work is thrown
-away.
+In the first case nothing is learnt at all; in the second most of the work is thrown away.
 
 ## Looks like
 The loss stays where it began; or accumulation trains as noisily as the small batch.
@@ -26,13 +25,14 @@ The loss stays where it began; or accumulation trains as noisily as the small ba
     optimizer.step()
 
 ## Confirm it
-The events and the gradients at the step are the proof: none, or those of one micro-batch.
+The events and the gradients at the step are the proof: none, or those of a few micro-batches.
 
 ## False alarms
 LBFGS and other closures clear before each evaluation. Adversarial training clears between the
 attack's backward and the real one: those stand on different lines, and both passes reach the same
 parameters. So do the two passes of sharpness-aware minimisation; gradient surgery puts its own
-gradients in place before the step. Clearing another optimizer's gradients between this one's
+gradients in place before the step. What is left over at the end of an epoch and cleared there is
+the matter of loop.accumulation-remainder. Clearing another optimizer's gradients between this one's
 backward and step is what GANs do.
 
 ## References
@@ -50,10 +50,12 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
+from sawbones.stats.accumulating import epoch_borders, last_clear, num_thrown, own_clears
 from sawbones.stats.protocol import Turn, measured, same_place, turns
 from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps")
+USES = ("batches",)
 EXPLAINS = (
     "optimizer.lr-too-low",
     "model.frozen-params",
@@ -77,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield too_late
         return
     yield from _between_two_losses(run, whole)
-    yield from _before_every_micro_batch(whole)
+    yield from _before_every_micro_batch(run, whole)
 
 
 def _before_the_step(run: Run, whole: list[Turn]) -> Finding | None:
@@ -102,24 +104,32 @@ def _before_the_step(run: Run, whole: list[Turn]) -> Finding | None:
     )
 
 
-def _before_every_micro_batch(whole: list[Turn]) -> Iterator[Finding]:
+def _before_every_micro_batch(run: Run, whole: list[Turn]) -> Iterator[Finding]:
     several = [t for t in whole if len(t.backwards) > 1]
-    often = [t for t in several if _cleared_before_each(t)]
+    border = epoch_borders(run)
+    # One clear at the end of an epoch is a remainder that is dropped.
+    often = [
+        t
+        for t in several
+        if _are_micro_batches(t) and len(_followed_by_a_clear(t)) > int(t.step in border)
+    ]
     if len(several) < 2 or 2 * len(several) < len(whole):
         return
     if not limits.STEPS_OUT_OF_ORDER.reached_by(len(often) / len(several)):
         return
     turn = often[0]
     count = int(np.median([len(t.backwards) for t in often]))
+    thrown = int(np.median([num_thrown(t) for t in often]))
+    kept = "the last counts" if count - thrown == 1 else f"the last {count - thrown} count"
     yield finding(
-        f"Gradients are cleared before every micro-batch: of {count} accumulated "
-        "backward passes only the last counts",
-        locate(_own_clears(turn)[-1], turn.backwards[-1]),
+        f"Gradients are cleared between micro-batches: of {count} accumulated backward passes "
+        f"only {kept}",
+        locate(last_clear(turn), turn.backwards[-1]),
         (
             exact(
-                f"{count} backward passes per step, cleared before each of them at "
+                f"{count} backward passes per step, and zero_grad after {thrown} of them at "
                 f"{len(often)} of {len(several)} steps",
-                len(often),
+                thrown,
                 signal="events",
                 steps=[t.step for t in often[:5]],
             ),
@@ -160,18 +170,12 @@ def _between_two_losses(run: Run, whole: list[Turn]) -> Iterator[Finding]:
 
 def _cleared_between(turn: Turn) -> Event | None:
     first, last = turn.backwards[0].seq, turn.backwards[-1].seq
-    return next((z for z in _own_clears(turn) if first < z.seq < last), None)
-
-
-def _own_clears(turn: Turn) -> tuple[Event, ...]:
-    return tuple(
-        z for z in turn.of("zero_grad") if z.data.get("optimizer", turn.optimizer) == turn.optimizer
-    )
+    return next((z for z in own_clears(turn) if first < z.seq < last), None)
 
 
 def _cleared_after(turn: Turn) -> Event | None:
     last = turn.backwards[-1].seq
-    return next((z for z in _own_clears(turn) if z.seq > last), None)
+    return next((z for z in own_clears(turn) if z.seq > last), None)
 
 
 def _nothing_left(run: Run, turn: Turn) -> bool:
@@ -185,18 +189,22 @@ def _nothing_left(run: Run, turn: Turn) -> bool:
     return bool(len(rows)) and not np.isfinite(run.steps["grad_norm"][rows[0]])
 
 
-def _cleared_before_each(turn: Turn) -> bool:
+def _followed_by_a_clear(turn: Turn) -> list[Event]:
+    """Backward passes after which gradients are cleared, though another one comes before the
+    step.
+    """
+    clears = [z.seq for z in own_clears(turn)]
+    return [a for a, b in pairwise(turn.backwards) if any(a.seq < seq < b.seq for seq in clears)]
+
+
+def _are_micro_batches(turn: Turn) -> bool:
+    """One line goes backward, each time after another call of the model on new data: an attack or
+    a second loss on one batch is another matter.
+    """
     backwards = turn.backwards
-    if not same_place(backwards):
-        return False
-    clears = [z.seq for z in _own_clears(turn)]
-    # The same model call again, on new data: an attack or a second loss on one batch is another
-    # matter.
     forwards = [
         f.seq for f in turn.of("forward", "batch") if f.phase == "train" or f.kind == "batch"
     ]
-    return all(
-        any(a.seq < seq < b.seq for seq in between)
-        for a, b in pairwise(backwards)
-        for between in (clears, forwards)
+    return same_place(backwards) and all(
+        any(a.seq < seq < b.seq for seq in forwards) for a, b in pairwise(backwards)
     )

@@ -6,7 +6,8 @@ differs along time is added, multiplied or joined to the data, no position ids, 
 bias on the scores, no recurrent or overlapping convolutional layer, and the sequence is not
 flattened into features. Such a model gives the same answer for every order of its input. That is
 right for sets, so the check only suspects, and the experiment decides; unless codes are added to
-the data and the sum is never used, which is proof. Step 0.
+the data and the sum is never used, or they come from a fixed table that holds one and the same
+number throughout, which is proof. Step 0.
 
 ## Why it matters
 Words become a bag of words, patches a bag of patches: whatever depends on place can't be learned.
@@ -28,7 +29,7 @@ at least a fifth lower; refuted when positions bring nothing, as for sets.
 
 ## False alarms
 Causal models without codes learn positions from the mask and are left alone, as are relative
-biases, ALiBi and rotary codes. Models of sets, bags and unordered tables have no use for positions;
+biases, ALiBi and rotary codes. A learned table may start at zero. Models of sets, bags and unordered tables have no use for positions;
 the experiment refutes.
 
 ## References
@@ -41,11 +42,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
-from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.orderless import adding_params, orderless
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.orderless import Orderless, adding_params, orderless
+from sawbones.stats.positions import comes_from_table
+from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("attention", "ops", "influence")
+USES = ("buffers",)
 EXPLAINS = ("optimizer.lr-too-low", "data.labels-misaligned")
 EXPERIMENT = "positions_added"
 
@@ -64,9 +68,12 @@ def check(run: Run) -> Iterator[Finding]:
     )
     if lost is not None:
         text += f"; a code for each position is added at {lost}, and the sum is not used"
+    elif found.blank is not None:
+        lost, code = found.blank.op.site, found.blank.code
+        text += f"; the codes {code.shape} added at {lost} are {code.min:.3g} everywhere"
     yield finding(
         "No positional information reaches the model",
-        locate(lost, found.start),
+        locate(*_tables(run, found), lost, found.start),
         # Codes that reach the attention.
         (exact(text, 0, expected=found.length, signal="ops", steps=(deep.step,)),),
         Fix(
@@ -77,3 +84,12 @@ def check(run: Run) -> Iterator[Finding]:
         at_most="suspected" if lost is None else "proven",
         params=adding_params(run, deep, found.start),
     )
+
+
+def _tables(run: Run, found: Orderless) -> list[Site]:
+    """Where the table that holds one number was put among a module's buffers."""
+    if found.blank is None or found.lost is not None:
+        return []
+    table = comes_from_table(StepGraph(run.deep[0]), found.blank, found.length)
+    shape = table.shape if table is not None else found.blank.code.shape
+    return [buffer.site for buffer in run.buffers if buffer.shape == shape]

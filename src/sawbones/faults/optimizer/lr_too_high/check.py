@@ -22,7 +22,9 @@ A spike in the first steps, then a plateau near chance; or NaN after a few updat
 
 ## Confirm it
 The script runs again with every learning rate times 0.1, from the same seed. Confirmed when the
-loss then ends clearly lower and behaves; refuted when a tenth of the step is no better.
+loss then ends clearly lower and behaves; refuted when a tenth of the step is no better. Under plain
+SGD a summed loss is healed in the same way: it stays likely where the loss was not seen to be a
+mean.
 
 ## False alarms
 Warm-up from 0, OneCycle peaks and large first updates of RMSprop do not make the loss misbehave.

@@ -3,7 +3,8 @@ tenth is still too much.
 
 Confirmed when the loss then ends clearly lower (by 15 % of where it began, or finite where it was
 not) and has come down at all; refuted when neither does better. Medians of the last fifth are
-compared, never single steps.
+compared, never single steps. Under plain SGD a loss that is summed is healed in the same way: where
+it was not measured that the loss is a mean, the rate is likely and not proven.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.stats.loss_calls import carrying
 from sawbones.stats.series import end_level, finite
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
@@ -44,8 +46,14 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
                 f"{tried[-1]} (it began at {begin:.4g})",
                 was,
                 now,
-                details={"factor": factor},
+                details={"factor": factor, "narrows": not scale_is_known(run)},
             )
         if finding.status != "likely":
             break  # a weak suspicion gets one try
     return Verdict(NAME, "refuted", "; ".join(tried), was, now)
+
+
+def scale_is_known(run: Run) -> bool:
+    """The loss was seen to be a mean, or the optimizer steps alike whatever its scale."""
+    plain = any({"momentum", "nesterov"} <= set(o.defaults) for o in run.optimizers)
+    return not plain or any(seen.facts.effective_reduction == "mean" for seen in carrying(run))
