@@ -21,6 +21,7 @@ from sawbones.diagnosis.later import ToTheEnd, cut_by_time
 from sawbones.diagnosis.leaks import leaks_line
 from sawbones.diagnosis.ordering import acts, settle
 from sawbones.diagnosis.pinning import pin
+from sawbones.diagnosis.placebo import against_placebo
 from sawbones.diagnosis.progress import progress as learned
 from sawbones.diagnosis.verdict import judge
 from sawbones.masking import learn_arguments
@@ -398,6 +399,7 @@ def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
     except ChildFailed as error:
         verdict = Verdict(name, "open", f"could not be run: {str(error).splitlines()[0]}")
     details = {**verdict.details, **with_curves(run, bench.reruns)}
+    verdict = against_placebo(bench, trial(name), finding, run, verdict)
     took = time.monotonic() - began
     return replace(verdict, seconds=took, details=details, title=title_of(name))
 

@@ -51,6 +51,15 @@ class BlankTargets:
 
 
 @dataclass(frozen=True, slots=True)
+class AlignedTargets:
+    """Labels of a loss that aligns them by itself (CTC), within their lengths."""
+
+    blank: int  # the output that stands for no label
+    labels: int
+    blanks: int  # labels that are the blank
+
+
+@dataclass(frozen=True, slots=True)
 class Stepwise:
     """Targets of a sequence that the model is given step by step."""
 
@@ -114,6 +123,7 @@ class LossFacts:
     weights: TargetWeights | None = None
     padding: PaddedTargets | None = None
     blank: BlankTargets | None = None
+    aligned: AlignedTargets | None = None
     # sequences
     sequence_dim: int | None = None  # dimension of time in the target
     sequence_shape: tuple[int, int] | None = None

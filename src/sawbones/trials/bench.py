@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -135,6 +135,15 @@ class Bench:
         """What this thread has run again, under which remedies."""
         found: list[tuple[tuple[Remedy, ...], Run]] = self._said.__dict__.setdefault("reruns", [])
         return found
+
+    @contextmanager
+    def without_remedies(self) -> Iterator[None]:
+        """What this thread runs again meanwhile is the script as it is: the placebo of a trial."""
+        self._said.placebo = True
+        try:
+            yield
+        finally:
+            self._said.placebo = False
 
     @property
     def interrupted(self) -> bool:
@@ -259,6 +268,8 @@ class Bench:
         plain = Options(
             deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0
         )
+        if getattr(self._said, "placebo", False):
+            remedies = ()
         run = self.latest = self.execute(replace(plain, **options), remedies, **where)
         self.reruns.append((tuple(remedies), run))
         if self.interrupted:

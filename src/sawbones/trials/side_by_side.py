@@ -27,18 +27,20 @@ class Pair:
     was: float  # where the loss ended without the remedy
     now: float  # where it ended with it
     sigmas: float = 0.0  # mean difference over the last fifth, in standard errors
+    chance: float = 0.0  # that of a coin to be lower at as many steps of the last fifth
 
     @property
     def is_short(self) -> bool:
         return self.steps < ENOUGH or not math.isfinite(self.begin)
 
     def lower(self, share: float) -> bool:
-        """Ends lower by `share` of where it began, or finite where it was not."""
-        if not math.isfinite(self.now):
-            return False
-        return not math.isfinite(self.was) or self.was - self.now > share * max(
-            abs(self.begin), 1e-12
-        )
+        """Ends lower by `share` of where it began, at more steps than chance gives, or finite where
+        it was not.
+        """
+        if not math.isfinite(self.now) or not math.isfinite(self.was):
+            return math.isfinite(self.now)
+        gained = self.was - self.now > share * max(abs(self.begin), 1e-12)
+        return gained and limits.BY_CHANCE.kept_by(self.chance)
 
     def cured(self, share: float) -> bool:
         """Lower by that much, and no higher than it began: a run that climbs more slowly is as ill
@@ -67,7 +69,7 @@ def compare(run: Run, cured: Run) -> Pair:
     was, now = run.losses[:steps], cured.losses[:steps]
     with np.errstate(invalid="ignore"):  # both may be infinite: no gain to speak of
         gains = was - now
-    return Pair(steps, begin, end_level(was), end_level(now), _sigmas(gains))
+    return Pair(steps, begin, end_level(was), end_level(now), _sigmas(gains), _chance(gains))
 
 
 def with_curves(run: Run, reruns: Sequence[tuple[Sequence[Remedy], Run]]) -> dict[str, Any]:
@@ -100,3 +102,13 @@ def _sigmas(gains: npt.NDArray[np.float64]) -> float:
     error = float(late.std(ddof=1)) / math.sqrt(len(late))
     mean = float(late.mean())
     return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+
+
+def _chance(gains: npt.NDArray[np.float64]) -> float:
+    """Of one loss being the lower one at as many of the last steps, were both runs alike. Where a
+    few far losses or many zeros make a median, the steps themselves do not agree.
+    """
+    late = gains[-max(ENOUGH, len(gains) // 5) :]
+    late = late[~np.isnan(late) & (late != 0)]
+    n, k = len(late), int((late > 0).sum())
+    return sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n

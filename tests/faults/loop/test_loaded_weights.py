@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crash_runs import died
 
 from sawbones.evidence import NothingToJudge
 from sawbones.faults.evaluation.overfitting.check import _is_put_back
@@ -80,3 +81,32 @@ def test_copies_are_silent_and_a_start_from_a_checkpoint_is_not_judged():
 @pytest.mark.parametrize(("row", "cured"), [({"step": 20}, True), ({"step": 20, "same": 4}, False)])
 def test_a_model_that_gets_its_best_weights_back_does_not_overfit(row, cured):
     assert _is_put_back(_run(_row(**row)), best=5) is cured
+
+
+FOLLOWING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+online, target = nn.Linear(3, 1), nn.Linear(3, 1)
+optimizer = torch.optim.SGD(online.parameters(), lr=0.1)
+for step in range(8):
+    x = torch.randn(16, 3)
+    with torch.no_grad():
+        wanted = x.sum(1, keepdim=True) + 0.5 * target(x)
+    loss = nn.functional.mse_loss(online(x), wanted)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 4 == 3:
+        target.load_state_dict({followed}.state_dict())
+"""
+
+
+def test_a_model_that_is_loaded_from_itself_is_told_from_one_that_was_kept(tmp_path):
+    (found,) = snapshot(died(tmp_path, FOLLOWING.format(followed="target")))
+    assert found.status == "proven" and "from itself" in found.title
+    assert [site.code for site in found.where] == ["target.load_state_dict(target.state_dict())"]
+    healthy = tmp_path / "healthy"
+    healthy.mkdir()
+    assert not list(snapshot(died(healthy, FOLLOWING.format(followed="online"))))

@@ -42,3 +42,37 @@ def test_a_model_that_its_own_step_cuts_off_is_proven_at_the_cut(tmp_path: Path)
 @pytest.mark.parametrize("cut", ["", ".clone()"])
 def test_a_model_that_only_the_others_step_cuts_off_is_silent(cut: str, tmp_path: Path) -> None:
     assert not list(check(died(tmp_path, TURNS.format(cut=cut))))
+
+
+BARE = """
+import torch
+from torch.nn.functional import softplus
+
+torch.manual_seed(0)
+maker, judge = torch.randn(3, 2, requires_grad=True), torch.randn(2, 1, requires_grad=True)
+first, second = torch.optim.Adam([maker], lr=1e-3), torch.optim.Adam([judge], lr=1e-3)
+for _ in range(8):
+    made = torch.randn(16, 3) @ maker
+    real = torch.randn(16, 2)
+    loss = softplus(-real @ judge).mean() + softplus(made.detach() @ judge).mean()
+    second.zero_grad()
+    loss.backward()
+    second.step()
+    wanted = softplus(-made{cut} @ judge).mean()
+    first.zero_grad(set_to_none={none})
+    wanted.backward()
+    first.step()
+"""
+
+
+@pytest.mark.parametrize("none", [True, False])
+def test_bare_tensors_and_a_loss_that_is_not_recognised_are_seen_as_well(
+    none: bool, tmp_path: Path
+) -> None:
+    (found,) = check(died(tmp_path, BARE.format(cut=".detach()", none=none)))
+    assert found.status == "proven" and "made.detach()" in found.where[0].code
+    assert "wanted" in found.where[0].code
+
+
+def test_bare_tensors_that_only_the_others_step_cuts_off_are_silent(tmp_path: Path) -> None:
+    assert not list(check(died(tmp_path, BARE.format(cut="", none=True))))

@@ -20,3 +20,9 @@ SAME_RUN = Limit(
     "rounding grows to less on the way to a spike; runs with other batches or weights differ by "
     "more at some early step",
 )
+BY_CHANCE = Limit(
+    2**-4,
+    "chance of being lower at as many of the last steps, were the runs alike",
+    "all four of the fewest steps that are compared; a median that one step or a run of zeros "
+    "moved does not get there",
+)

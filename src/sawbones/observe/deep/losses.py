@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from sawbones.observe.deep.aligned import aligned_targets
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import Paths
 from sawbones.observe.deep.trace import RawOp, Ref
@@ -114,6 +115,8 @@ def describe(loss: Found, graph: OpGraph, root: Ref | None) -> None:
     if target is None:
         return
     _targets(loss, target.detach())
+    if loss.fn == "ctc_loss":
+        facts["aligned"] = aligned_targets(loss.op, target.detach())
     facts["broadcast"] = (
         loss.class_dim is None
         and tuple(scores.shape) != tuple(target.shape)

@@ -5,6 +5,7 @@ step.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
@@ -218,10 +219,13 @@ class Paths:
     def __init__(self, roots: Sequence[nn.Module]) -> None:
         self.modules: dict[int, str] = {}
         self.parameters: dict[int, str] = {}
+        classes = Counter(type(root).__name__ for root in roots)
         for number, root in enumerate(roots):
-            prefix = "" if number == 0 else f"{type(root).__name__}."
+            called = type(root).__name__
+            called += str(number) if classes[called] > 1 else ""  # two models of one class are two
+            prefix = "" if number == 0 else f"{called}."
             for name, module in root.named_modules():
-                self.modules.setdefault(id(module), prefix + name if name else type(root).__name__)
+                self.modules.setdefault(id(module), prefix + name if name else called)
             for name, parameter in root.named_parameters(remove_duplicate=False):
                 self.parameters.setdefault(id(parameter), prefix + name)
 

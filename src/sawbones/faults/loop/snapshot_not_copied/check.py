@@ -2,7 +2,9 @@
 
 ## What it sees
 Every call of a model's load_state_dict after the first step, and whether the tensors that it is
-given are the model's own, in the same memory. Fires when all of them are.
+given are the model's own, in the same memory. Fires when all of them are. Where they are taken on
+the line that loads them, nothing was kept at all: a model that should follow another one (a target
+network, a teacher) is loaded from itself.
 
 ## Why it matters
 state_dict() hands out the live tensors: they go on being trained. What is put back as the best
@@ -45,6 +47,16 @@ NEEDS = ("loaded_weights",)
 USES = ("states_taken",)
 EXPLAINS = ("evaluation.overfitting",)
 EXPERIMENT = None
+KEPT = "The weights that are put back are the model's own: they were kept without a copy"
+FROM_ITSELF = "A model is loaded from itself: its weights stay as they are"
+COPY = Fix(
+    "Keep a copy: copy.deepcopy(model.state_dict()), or "
+    "{k: v.detach().clone() for k, v in model.state_dict().items()}."
+)
+LOAD_THE_OTHER = Fix(
+    "Take the weights of the model that is to be followed: target.load_state_dict("
+    "online.state_dict())."
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -60,13 +72,12 @@ def check(run: Run) -> Iterator[Finding]:
             f"all {row.taken} tensors that the model is given back after step {row.step} are its "
             "own, in the same memory: nothing changes"
         )
+        at_once = row.site is not None and row.site in kept  # nothing was kept in between
+        sites = (row.site,) if at_once else (*kept[-1:], row.site)
         yield finding(
-            "The weights that are put back are the model's own: they were kept without a copy",
-            tuple(dict.fromkeys(site for site in (*kept[-1:], row.site) if site is not None)),
+            FROM_ITSELF if at_once else KEPT,
+            tuple(dict.fromkeys(site for site in sites if site is not None)),
             (exact(text, row.same, signal="loaded_weights", steps=(row.step,)),),
-            Fix(
-                "Keep a copy: copy.deepcopy(model.state_dict()), or "
-                "{k: v.detach().clone() for k, v in model.state_dict().items()}."
-            ),
+            LOAD_THE_OTHER if at_once else COPY,
         )
         return

@@ -5,7 +5,9 @@ On deep steps, trainable parameters that an optimizer holds, whose layers ran, a
 does not depend on, although values that they made went on: through detach, .data, .item(), numpy()
 or a region without gradients. Fires when they have no gradient on any recorded step and a cut is
 there; also when an optimizer has taken five steps, nothing that it holds had a gradient on any, and
-its own steps cut what they use. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
+its own steps cut what they use, whether its loss was recognised or not and whether its parameters
+belong to a module or are bare tensors. A loss that is computed of such layers on every deep step,
+and that backward does not depend on (overwritten by the next one, left out of the sum), is likely. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
 from a normal distribution of learned mean and spread, which hands no gradient back (sample() or
 torch.normal where rsample() is meant), when learned layers go on from the sample to the loss and
 nothing sets it against its own distribution.
@@ -31,7 +33,8 @@ The graph itself is the proof: walking it from the loss reaches no parameter in 
 Truncated backpropagation detaches a state whose layers are reached by the newer steps. Target
 networks, teachers and frozen backbones are not in the optimizer, or not trainable. The
 discriminator's step of a GAN detaches the generator, which has its own step. A head whose output no
-loss uses is unused, not cut: no cut follows it. Policy gradients and straight-through estimators
+loss uses is unused, not cut: no cut follows it, and no loss is computed of it. A loss that is only
+logged comes from layers that another loss trains. Policy gradients and straight-through estimators
 sample without gradients on purpose: their sample meets the mean or spread again (log_prob, z + (q -
 z).detach()).
 
@@ -46,7 +49,8 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits.loss import STEPS_AGREEING
-from sawbones.schema import NOT_MEASURED, DeepStep, Finding, Fix, Op, Run
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run
+from sawbones.stats.dropped_losses import dropped_losses
 from sawbones.stats.loss_calls import as_site
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
@@ -66,20 +70,23 @@ _FRESH = frozenset({"tensor", "as_tensor", "from_numpy", "requires_grad_", "Vari
 
 
 def check(run: Run) -> Iterator[Finding]:
-    if not any(deep.losses or deep.unreached for deep in run.deep):
-        raise NothingToJudge("no loss was recognised on a deep step")
-    found = [*_never_reached(run)] or [*_starved_optimizer(run)]
+    steps = [deep for deep in run.deep if deep.losses or deep.unreached]
+    taken = [int(i) for i in run.steps.get("optimizer", ())]
+    # An optimizer whose parameters get no gradient is seen without knowing its loss.
+    if not steps and not any(taken.count(i) >= MIN_TURNS for i in set(taken)):
+        raise NothingToJudge(
+            f"no loss was recognised on a deep step, and no optimizer took {MIN_TURNS} steps"
+        )
+    found = (
+        [*_never_reached(run, steps)]
+        or [*_starved_optimizer(run, taken)]
+        or [*_loss_thrown_away(run, steps)]
+    )
     yield from found or _blind_draw(run)
 
 
-def _never_reached(run: Run) -> Iterator[Finding]:
-    steps = [deep for deep in run.deep if deep.losses or deep.unreached]
-    trained = _without_gradient(run)
-    never = {
-        name
-        for name in set.intersection(*(set(deep.unreached) for deep in steps))
-        if any(own == name or own.endswith("." + name) or _tail(own) == name for own in trained)
-    }
+def _never_reached(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
+    never = _never(run, steps)
     cut = next((c for deep in steps for c in _cuts(run, deep, never)), None) if never else None
     if cut is None:
         return
@@ -108,12 +115,11 @@ def _never_reached(run: Run) -> Iterator[Finding]:
     )
 
 
-def _starved_optimizer(run: Run) -> Iterator[Finding]:
+def _starved_optimizer(run: Run, turns: list[int]) -> Iterator[Finding]:
     """One optimizer of several steps, and nothing that it holds ever gets a gradient: what its
     model makes, perhaps in an earlier step, is taken out of the graph on the way to its loss.
     """
     without = _without_gradient(run)
-    turns = [int(i) for i in run.steps.get("optimizer", ())]
     for optimizer in run.optimizers:
         index = optimizer.index
         held = [t for t in run.tensors if t.requires_grad and t.optimizer == index]
@@ -153,6 +159,57 @@ def _starved_optimizer(run: Run) -> Iterator[Finding]:
             ),
         )
         return
+
+
+def _loss_thrown_away(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
+    """A loss is computed of layers that nothing else trains, and no backward pass depends on it:
+    the next one took its name, or it was left out of the sum.
+    """
+    never = _never(run, steps)
+    layers = {name.rpartition(".")[0] for name in never}
+    dropped = [dropped_losses(deep, layers) for deep in steps] if layers else []
+    sites = [{d.call.site for d in found} for found in dropped]
+    always = set.intersection(*sites) if sites else set()
+    own = [d for d in (dropped[0] if dropped else ()) if d.call.site in always]
+    lost = {n for n in never if any(n.rpartition(".")[0] in d.layers for d in own)}
+    if not lost:
+        return
+    # Where the losses are joined, if they get that far, rather than where each is computed.
+    joined = [d.last.site for d in own if d.last is not None and d.last.site is not None]
+    calls = locate(*(d.call.site for d in own))
+    words = f"{len(lost)} parameters that only it trains never get a gradient"
+    yield finding(
+        f"A loss is computed and thrown away: {words}",
+        locate(*joined[:1], *calls)[:4],
+        (
+            exact(
+                f"{len(lost)} trained parameters have no gradient on any step "
+                f"({', '.join(sorted(lost)[:3])}, ...)",
+                len(lost),
+                signal="tensor_statistics",
+                steps=[d.step for d in steps[:5]],
+            ),
+            context(
+                f"backward does not depend on the loss at {calls[0]}" if calls else "",
+                signal="deep",
+                steps=(steps[0].step,),
+            ),
+        ),
+        Fix("Add all losses up before backward: total = total + loss, not total = loss."),
+        # one that joins the sum later in a longer run looks the same
+        at_most="likely",
+    )
+
+
+def _never(run: Run, steps: list[DeepStep]) -> set[str]:
+    """Trained parameters whose layers ran, that no loss reaches and that have no gradient."""
+    trained = _without_gradient(run)
+    unreached = [set(deep.unreached) for deep in steps]
+    return {
+        name
+        for name in (set.intersection(*unreached) if unreached else ())
+        if any(own == name or own.endswith("." + name) or _tail(own) == name for own in trained)
+    }
 
 
 def _blind_draw(run: Run) -> Iterator[Finding]:
@@ -224,9 +281,10 @@ def _tail(name: str) -> str:
 
 
 def _without_gradient(run: Run) -> set[str]:
+    """None, or zero to the bit (cleared in place), on every step that was measured."""
     gradients = run.statistics["grad_l2"]
     trained = [t for t in run.tensors if t.requires_grad and t.optimizer >= 0]
-    return {t.name for t in trained if bool((gradients[:, t.index] <= NOT_MEASURED).all())}
+    return {t.name for t in trained if bool((gradients[:, t.index] <= 0).all())}
 
 
 def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:

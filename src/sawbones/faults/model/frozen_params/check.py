@@ -51,6 +51,7 @@ import numpy as np
 from sawbones.evidence import exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Run, Site, Tensor
+from sawbones.stats.fresh_weights import ever_trained, has_gradient, is_fresh
 from sawbones.stats.series import end_level, finite, start_level
 from sawbones.trace.locate import locate
 from sawbones.trace.made_lines import built_at, made_at
@@ -68,18 +69,6 @@ EXPERIMENT = None
 MIN_STEPS = 30  # before which a loss that stands still says nothing
 WORD = "requires_grad"
 _TABLES = ("Embedding", "EmbeddingBag")  # these often come ready made
-_DRAWING = (
-    "normal_",
-    "uniform_",
-    "kaiming_uniform_",
-    "kaiming_normal_",
-    "xavier_uniform_",
-    "xavier_normal_",
-    "trunc_normal_",
-    "orthogonal_",
-    "randn",
-    "rand",
-)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -94,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
     whole = [key for key, own in groups.items() if len(frozen[key]) == len(own)]
     alive = any(len(frozen[key]) < len(own) for key, own in groups.items())
     held = [t for own in frozen.values() for t in own]
-    partly = [t for t in held if len(t.shape) >= 2 and not _ever_trained(run, t)]
+    partly = [t for t in held if len(t.shape) >= 2 and not ever_trained(run, t)]
     outside = [
         t
         for t in run.tensors
@@ -130,9 +119,7 @@ def _misspelt(run: Run) -> list[Site]:
 
 
 def _is_untouched(run: Run, tensor: Tensor) -> bool:
-    return (
-        not _ever_trained(run, tensor) and _is_fresh(run, tensor) and not _is_adapted(run, tensor)
-    )
+    return not ever_trained(run, tensor) and is_fresh(run, tensor) and not _is_adapted(run, tensor)
 
 
 def _is_stuck(run: Run) -> bool:
@@ -142,23 +129,6 @@ def _is_stuck(run: Run) -> bool:
         return False
     begin, end = start_level(run.losses), end_level(run.losses)
     return begin > 0 and limits.LOSS_UNMOVED.undercut_by(abs(begin - end) / begin)
-
-
-def _is_fresh(run: Run, tensor: Tensor) -> bool:
-    """Still as it was drawn: nothing was loaded, and neither it nor another tensor of its name and
-    shape was ever trained.
-    """
-    rows = run.made_tensors
-    if run.of_kind("load") or any(r.op in ("copy_", "load_state_dict") for r in rows):
-        return False
-    built = built_at(run)
-    parts = tensor.name.split(".")
-    homes = {site for count in range(1, len(parts)) if (site := built.get(".".join(parts[:count])))}
-    drawn = any(r.op in _DRAWING and r.shape == tensor.shape for r in rows)
-    if not drawn and not homes & set(made_at(run, _DRAWING)):
-        return False
-    copies = [t for t in run.tensors if t.shape == tensor.shape and _elsewhere(t, tensor)]
-    return not any(_ever_trained(run, t) for t in copies)
 
 
 def _is_adapted(run: Run, tensor: Tensor) -> bool:
@@ -179,17 +149,6 @@ def _is_adapted(run: Run, tensor: Tensor) -> bool:
     return any(tensor.shape[0] in a.shape and tensor.shape[1] in b.shape for a, b in pairs)
 
 
-def _elsewhere(one: Tensor, other: Tensor) -> bool:
-    """In another model, of which this one may be a copy."""
-    model, _, name = one.name.partition(".")
-    its_model, _, its_name = other.name.partition(".")
-    return model != its_model and name == its_name
-
-
-def _ever_trained(run: Run, tensor: Tensor) -> bool:
-    return _has_gradient(run, tensor, slice(None))
-
-
 def _trained_by_its_own(run: Run, tensor: Tensor) -> bool:
     """By the optimizer that holds it now: one of an earlier stage says nothing of this one."""
     by = run.steps.get("optimizer")
@@ -200,15 +159,7 @@ def _trained_by_its_own(run: Run, tensor: Tensor) -> bool:
     rows = [
         bool(ok and by[step] == tensor.optimizer) for ok, step in zip(known, steps, strict=True)
     ]
-    return _has_gradient(run, tensor, np.array(rows, dtype=bool))
-
-
-def _has_gradient(run: Run, tensor: Tensor, rows: slice | np.ndarray) -> bool:
-    """On one of these steps; what was not measured or is not there holds a negative number."""
-    gradients = run.statistics.get("grad_l2")
-    if gradients is None or tensor.index >= gradients.shape[1]:
-        return False
-    return bool((gradients[rows, tensor.index] >= 0).any())
+    return has_gradient(run, tensor, np.array(rows, dtype=bool))
 
 
 def _finding(

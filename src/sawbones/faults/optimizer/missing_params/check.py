@@ -4,7 +4,9 @@
 Parameters of the model that got a gradient and that neither an optimizer nor a hand-written update
 ever held. Which they are decides: a part behind the trained ones (the head), or in their midst, has
 been forgotten, and so have single parameters of a module whose parts are all trained; when only
-whole parts before are left out, somebody may have wanted just that. Step 0 is enough.
+whole parts before are left out, somebody may have wanted just that, unless these are look-up tables
+alone, still as they were drawn, and after 40 steps the loss is hardly better than a constant
+answer: likely a mistake. Elsewhere step 0 is enough.
 
 ## Why it matters
 They stay at their random first values while gradients are computed for them at every step.
@@ -25,7 +27,7 @@ The groups of the optimizers against the parameters that the loss reaches are th
 
 ## False alarms
 A linear probe that hands only the head to the optimizer leaves out what comes before: mentioned at
-most. An optimizer of a sharded run holds its rank's share, and other ranks hold the rest: all ranks
+most, and so are tables that were loaded, and any on which the rest learns. An optimizer of a sharded run holds its rank's share, and other ranks hold the rest: all ranks
 are looked at, and where not all were recorded it is suspected at most. Frozen parameters, those
 that an earlier phase trained, averaged and target networks (no gradient), and optimizers that own
 tensors outside of any module stay silent.
@@ -41,15 +43,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits.model import LOSS_UNMOVED
+from sawbones.evidence.limits.symptoms import STEPS_TO_TELL
 from sawbones.schema import NOT_MEASURED, Finding, Fix, Run, Site, Tensor
+from sawbones.stats.fresh_weights import is_fresh
 from sawbones.stats.protocol import turns
+from sawbones.stats.series import end_level, finite
+from sawbones.stats.supervised import NotSupervised, supervised
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("tensors", "optimizers", "steps", "backward", "loose_gradients")
-USES = ("source_calls", "source_lines")
+USES = ("source_calls", "source_lines", "made_tensors", "deep", "losses")
 EXPLAINS = ("model.frozen-params", "optimizer.lr-too-low")
 EXPERIMENT = None
+_TABLES = ("Embedding", "EmbeddingBag")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -76,7 +84,9 @@ def check(run: Run) -> Iterator[Finding]:
     behind = [t for t in left if t.index > held[-1].index]
     amid = [t for t in left if held[0].index < t.index < held[-1].index]
     shown = ", ".join(t.name for t in (behind or amid or left)[:3])
-    meant = not behind and not amid and not all(_single(t, held) for t in left)
+    front = not behind and not amid and not all(_single(t, held) for t in left)
+    random_rows = all(t.owner in _TABLES and is_fresh(run, t) for t in left)
+    useless = front and random_rows and _hardly_learns(run)
     unseen = len(run.ranks) + 1 < run.world_size  # ranks that may hold them
     yield finding(
         f"{len(left)} trainable parameters are in no optimizer and never change ({shown})",
@@ -94,9 +104,20 @@ def check(run: Run) -> Iterator[Finding]:
             "Hand all trainable parameters to the optimizer, and build it after the model "
             "is complete."
         ),
-        # a front part may be frozen this way
-        at_most="suspected" if meant or unseen else "proven",
+        # a front part may be frozen this way; random rows that nothing is learned from serve nobody
+        at_most="proven" if not front and not unseen else "likely" if useless else "suspected",
     )
+
+
+def _hardly_learns(run: Run) -> bool:
+    try:
+        task = supervised(run)
+    except NotSupervised:
+        return False
+    if not STEPS_TO_TELL.reached_by(len(finite(task.losses))):
+        return False
+    gained = (task.constant - end_level(task.losses)) / task.constant
+    return LOSS_UNMOVED.undercut_by(gained)
 
 
 def _collected(run: Run) -> tuple[Site, ...]:

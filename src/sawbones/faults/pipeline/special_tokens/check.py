@@ -1,11 +1,13 @@
 """PAD, EOS or another marker with the id of a real token, or masked away together with the padding
 
 ## What it sees
-Token rows and targets of up to 60 batches. Three readings. The padding id stands inside of texts,
+Token rows and targets of up to 60 batches. Three readings of them. The padding id stands inside of texts,
 and it is the id that the loss ignores or the embedding zeroes: a real token shares it. Or rows of
 different lengths are all followed by the padding id, even the longest of every batch, and no target
 that counts is ever that id nor any other terminator: EOS is PAD and was masked with it. Or texts
 that all begin with one id (BOS) and are padded end in anything: there is no EOS at all.
+A fourth needs one deep step: the labels of a CTC loss, within their lengths, hold the id of its
+blank, which must stand for no label.
 
 ## Why it matters
 A token that the loss ignores is never learned; a model whose EOS never counts never learns to stop.
@@ -28,6 +30,8 @@ language models ignore most positions, not a few inside of the text, and their i
 BOS with the id of PAD stands first only, and the first place is not counted. Sequences of one
 length have no padding.
 
+Labels that are padded with the blank behind their length are not counted.
+
 ## References
 PAD set to EOS and then masked by id is the standard trap in fine-tuning GPT-2 and Llama; letters
 numbered from 0 with PAD = 0.
@@ -40,7 +44,7 @@ from dataclasses import replace
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import pipeline as limits
-from sawbones.schema import Finding, Fix, Run
+from sawbones.schema import Finding, Fix, LossCall, Run
 from sawbones.schema.samples import Samples, SharedId, TokenRows, TokenTargets
 from sawbones.trace.feeding import inside_collate, loader_sites
 from sawbones.trace.locate import locate
@@ -61,7 +65,11 @@ MIN_KINDS = 3  # numbers of the id at row ends; two where rows are terminated be
 
 
 def check(run: Run) -> Iterator[Finding]:
+    aligned = [call for deep in run.deep for call in deep.losses if call.facts.aligned is not None]
+    yield from _blank_is_a_label(aligned)
     rows = (run.samples or Samples()).rows
+    if aligned and (rows is None or rows.batches < MIN_BATCHES):
+        return
     if rows is None or rows.batches < MIN_BATCHES:
         raise NothingToJudge(f"no token rows of {MIN_BATCHES} batches")
     targets, shared = rows.targets or TokenTargets(), rows.shared
@@ -73,6 +81,29 @@ def check(run: Run) -> Iterator[Finding]:
     elif _fills_ends(shared, targets):
         common = replace(rows, interior_share=shared.interior_share)
         yield from _collides(run, common, shared.id, targets)
+
+
+def _blank_is_a_label(calls: list[LossCall]) -> Iterator[Finding]:
+    """The default of torch, 0, where real labels are numbered from 0."""
+    for call in calls:
+        seen = call.facts.aligned
+        if seen is None or not seen.blanks:
+            continue
+        yield finding(
+            f"The blank of the CTC loss is id {seen.blank}, which is a label as well",
+            locate(call.facts.built_at, call.site),
+            (
+                exact(
+                    f"{seen.blanks} of {seen.labels} labels are id {seen.blank}, the blank",
+                    seen.blanks,
+                    signal="deep",
+                ),
+            ),
+            Fix(
+                "Give the loss the id that decoding takes for the blank (blank=...), used by no label."
+            ),
+        )
+        return
 
 
 def _fills_ends(shared: SharedId, targets: TokenTargets) -> bool:
