@@ -169,9 +169,14 @@ class Describer:
         dataset = held.get("dataset", held.get("_dataset"))
         sizes["dataset"] = type(dataset).__name__
         members = unpicklable(held, dataset)
-        sizes["unpicklable"] = [f"{member}: {what}" for member, what in members]
-        names = [member.partition(".")[2] for member, _ in members]
+        sizes["unpicklable"] = [f"{member}: {what}" for member, what, _ in members]
+        names = [member.partition(".")[2] for member, _, _ in members]
         lines = self._lines(_methods(type(dataset)), names) if dataset is not None else {}
+        for member, _, held_there in members:
+            if type(held_there) is types.FunctionType:
+                name_there = held_there.__code__.co_name
+                own_line = self._lines({name_there: held_there}, [])
+                lines |= {f"code of {member}": s for n, s in own_line.items() if n == name_there}
         own = self(dataset, 1)
         lines = {**own.lines, **lines} if own.kind == "object" else lines
         return Bound(
