@@ -360,3 +360,119 @@ def test_a_function_that_cannot_be_pickled_is_named_where_it_is_written(tmp_path
     (finding,) = explanations(died(tmp_path, source))
     assert finding.fault == "pipeline.worker-crash"
     assert finding.where[0].line == root_line(source)
+
+
+def test_nothing_of_the_users_is_asked_on_the_way_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = (
+        HEAD
+        + """
+    class Touchy:
+        quiet = False
+
+        def __getattribute__(self, name):
+            if not Touchy.quiet:
+                print("ASKED", name)
+            return object.__getattribute__(self, name)
+
+        def __eq__(self, other):
+            print("ASKED eq")
+            return True
+
+        def __bool__(self):
+            print("ASKED bool")
+            return True
+
+        def __getitem__(self, at):
+            return torch.ones(2, 3, dtype=torch.float64)  # ROOT
+
+
+    def chosen(touchy, flag=None):
+        if touchy == 1:
+            x = touchy[0]
+        elif touchy:
+            x = touchy[1]
+        return x if flag is None else touchy
+
+
+    Touchy.quiet = True
+    touchy = Touchy()
+    x = chosen.__call__(touchy)
+    rows = chosen(touchy)
+    Touchy.quiet = False
+    print("DIES")
+    nn.Linear(3, 1)(rows)
+"""
+    )
+    (finding,) = explanations(died(tmp_path, source))
+    assert finding.fault == "model.wrong-dtype"
+    assert root_line(source) in [site.line for site in finding.where[:2]]
+    assert "ASKED" not in capsys.readouterr().out.partition("DIES")[2]
+
+
+def test_a_flag_decides_which_of_two_lines_it_was(tmp_path: Path) -> None:
+    source = (
+        HEAD
+        + """
+    class Rows:
+        def __init__(self, precise):
+            self.precise = precise
+            self.x = np.ones((4, 3), dtype="float32")
+
+
+
+
+
+
+        def get(self):
+            if self.precise:
+                return torch.from_numpy(self.x.astype("float64"))  # ROOT
+            return torch.from_numpy(self.x)
+
+
+    rows = Rows(True)
+
+
+    def run(model, rows):
+        given = rows.get()
+        return model(given)
+
+
+    run(nn.Linear(3, 1), rows)
+"""
+    )
+    (finding,) = explanations(died(tmp_path, source))
+    assert finding.where[0].line == root_line(source)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_batch_that_a_trainer_refuses_is_followed_to_what_the_data_set_returns(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("transformers")
+    source = (
+        HEAD
+        + f"""
+    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+
+
+    class Texts(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, at):
+            return dict(input_ids=torch.arange(4), answer=at % 2)  # ROOT
+
+
+    config = BertConfig(
+        vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8, max_position_embeddings=8,
+    )
+    settings = TrainingArguments({str(tmp_path / "out")!r}, report_to=[], use_cpu=True)
+    trainer = Trainer(BertForSequenceClassification(config), settings, train_dataset=Texts())
+    trainer.train()
+"""
+    )
+    (finding,) = explanations(died(tmp_path, source))
+    assert root_line(source) in [site.line for site in finding.where[:2]]

@@ -21,6 +21,7 @@ from sawbones.observe.post_mortem.layers import Unkept
 from sawbones.observe.post_mortem.pickling import unpicklable
 from sawbones.observe.post_mortem.ranges import value_range
 from sawbones.observe.post_mortem.tables import TABLES, table
+from sawbones.observe.post_mortem.values import members_of
 from sawbones.schema.crash import Bound, Construction
 from sawbones.schema.site import Site
 
@@ -154,8 +155,8 @@ class Describer:
         if known.home.startswith("torch.optim.lr_scheduler"):
             return replace(known, settings=_numbers(vars(value)))
         methods = _methods(type(value))
-        held = getattr(value, "__dict__", None)
-        if not methods or type(held) is not dict or known.home.split(".")[0] in _LIBRARIES:
+        held = members_of(value)
+        if not methods or not held or known.home.split(".")[0] in _LIBRARIES:
             return known
         rows = [(key, self(item, 1)) for key, item in list(held.items())[:MOST_KEYS]]
         kept = [(key, bound) for key, bound in rows if bound.kind in _HOLDING]

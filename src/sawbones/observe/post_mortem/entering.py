@@ -22,7 +22,7 @@ from sawbones.observe.post_mortem.places import (
     defaults,
 )
 from sawbones.observe.post_mortem.sources import Source, Sources, statements
-from sawbones.observe.post_mortem.values import MISSING, Values
+from sawbones.observe.post_mortem.values import MISSING, Values, is_a, members_of
 from sawbones.observe.sites import is_user_file
 
 MOST_CALLERS = 2
@@ -117,8 +117,8 @@ class Entrances:
     # -- calls
 
     def is_users(self, called: object) -> bool:
-        if isinstance(called, type):
-            return any(True for _ in user_functions(called))
+        if is_a(called, type):
+            return any(True for _ in user_functions(called))  # type: ignore[arg-type]
         return self._code(called, MISSING) is not None
 
     def entered(self, call: ast.Call, caller: Place) -> Place | None:
@@ -136,9 +136,9 @@ class Entrances:
         if type(called) is types.FunctionType:
             users = is_user_file(called.__code__.co_filename)
             return (called, owner) if users else None
-        if called is MISSING or isinstance(called, (type, types.ModuleType)):
+        if called is MISSING or is_a(called, type, types.ModuleType):
             return None
-        names = ("forward",) if isinstance(called, nn.Module) else ("__call__",)
+        names = ("forward",) if is_a(called, nn.Module) else ("__call__",)
         return next(((f, called) for f in user_functions(type(called), names)), None)
 
     def _written(self, call: ast.Call, caller: Place) -> Place | None:
@@ -214,7 +214,7 @@ class Entrances:
         name = place.class_node.name if made and place.class_node else place.function
         if name in _NEVER_BY_NAME:
             return
-        site = built_at(owner) if isinstance(owner, nn.Module) else None
+        site = built_at(owner) if is_a(owner, nn.Module) else None  # type: ignore[arg-type]
         found = []
         for source in self._files():
             top = place.top if source is place.source else self._globals(source)
@@ -273,8 +273,8 @@ def _function_node(source: Source, code: types.CodeType) -> ast.AST | None:
 
 def _kept_as(place: Place, name: str, owner: object) -> Any:
     """The value of an argument that the constructor keeps under an attribute."""
-    held = getattr(owner, "__dict__", None) if owner is not MISSING else None
-    if place.function != "__init__" or type(held) is not dict:
+    held = members_of(owner)
+    if place.function != "__init__" or not held:
         return MISSING
     for node, _ in statements(place.node):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):

@@ -18,7 +18,7 @@ from sawbones.observe.post_mortem.describing import Describer
 from sawbones.observe.post_mortem.entering import Entrances, user_functions
 from sawbones.observe.post_mortem.places import Each, Picks, Place, bindings, picked, truth
 from sawbones.observe.post_mortem.sources import called_in, dotted, statements
-from sawbones.observe.post_mortem.values import MISSING
+from sawbones.observe.post_mortem.values import MISSING, is_a, members_of
 from sawbones.schema.crash import Origin
 
 MOST_LINES = 64
@@ -91,10 +91,10 @@ class Follower:
         return len(self.lines) - 1
 
     def _made_of(self, node: ast.AST, place: Place) -> Iterator[str]:
-        inner = list(ast.walk(node))
+        inner = list(_giving(node))
         if not any(isinstance(n, (ast.Name, ast.Attribute)) for n in inner):
             yield "literal"
-        if any(isinstance(n, ast.Slice) and (n.lower or n.upper) for n in inner):
+        if any(isinstance(n, ast.Slice) and (n.lower or n.upper) for n in ast.walk(node)):
             yield "slice"
         if any(isinstance(n, (ast.BinOp, ast.UnaryOp, ast.Compare)) for n in inner):
             yield "operator"
@@ -156,7 +156,7 @@ class Follower:
 
     def _attribute(self, node: ast.Attribute, place: Place, picks: Picks, parent: int) -> None:
         owner = place.value(node.value)
-        if isinstance(owner, types.ModuleType):
+        if is_a(owner, types.ModuleType):
             return
         own = isinstance(node.value, ast.Name) and node.value.id == place.own_name
         holders = list(self._entrances.methods(owner, place if own else None))
@@ -191,7 +191,8 @@ class Follower:
         if entered is not None and self._returned(entered, picks, parent):
             return
         made = place.value(node.func)
-        if picks and isinstance(made, type) and self._sample_of(made, MISSING, picks[1:], parent):
+        data = made if picks and is_a(made, type) else None
+        if data is not None and self._sample_of(data, MISSING, picks[1:], parent):
             picks = ()
         name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
         first = node.args[0] if node.args else None
@@ -228,10 +229,10 @@ class Follower:
     # -- data
 
     def _into_data(self, value: object, picks: Picks, parent: int) -> bool:
-        if isinstance(value, DataLoader):
-            held = vars(value)
+        if is_a(value, DataLoader):
+            held = members_of(value)
             return self._batch(held.get("dataset"), held.get("collate_fn"), picks[1:], parent)
-        if isinstance(value, (torch.Tensor, nn.Module)):
+        if is_a(value, torch.Tensor, nn.Module):
             return False
         return self.sample(value, picks[1:], parent)
 
@@ -242,8 +243,8 @@ class Follower:
         return self.sample(dataset, picks, parent)
 
     def sample(self, dataset: object, picks: Picks, parent: int = -1) -> bool:
-        while isinstance(dataset, Subset):
-            dataset = vars(dataset).get("dataset")
+        while is_a(dataset, Subset):
+            dataset = members_of(dataset).get("dataset")
         return self._sample_of(type(dataset), dataset, picks, parent)
 
     def _sample_of(self, cls: type, dataset: object, picks: Picks, parent: int) -> bool:
@@ -270,6 +271,19 @@ def _parts(node: ast.AST, picks: Picks) -> Iterator[tuple[ast.AST, Picks]]:
         for part in ast.iter_child_nodes(node):
             if isinstance(part, ast.expr):
                 yield part, picks if isinstance(node, (ast.Starred, ast.BinOp)) else ()
+
+
+def _giving(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that a value comes out of: not conditions, and not the numbers of elements."""
+    yield node
+    left_out = [
+        node.test if isinstance(node, ast.IfExp) else None,
+        node.slice if isinstance(node, ast.Subscript) else None,
+        *(node.ifs if isinstance(node, ast.comprehension) else ()),
+    ]
+    for inner in ast.iter_child_nodes(node):
+        if not any(inner is other for other in left_out):
+            yield from _giving(inner)
 
 
 def _narrowed(node: ast.expr, picks: Picks) -> Iterator[tuple[ast.expr, Picks]]:

@@ -137,7 +137,7 @@ def truth(test: ast.expr, value: Values) -> bool | None:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         compare = _COMPARED.get(type(test.ops[0]))
         pair = value(test.left), value(test.comparators[0])
-        if compare is None or MISSING in pair or type(pair[1]) not in _PLAIN:
+        if compare is None or any(side is MISSING for side in pair) or type(pair[1]) not in _PLAIN:
             return None
         if type(pair[0]) not in _PLAIN:
             identity = isinstance(test.ops[0], (ast.Is, ast.IsNot))

@@ -17,6 +17,7 @@ from sawbones.observe.post_mortem.entering import Entrances
 from sawbones.observe.post_mortem.following import Follower
 from sawbones.observe.post_mortem.places import Picks, Place
 from sawbones.observe.post_mortem.sources import Source, Sources, names_in
+from sawbones.observe.post_mortem.values import is_a, members_of
 from sawbones.observe.sites import is_user_file
 from sawbones.schema.crash import Origin, Trace
 from sawbones.schema.site import Site
@@ -74,7 +75,7 @@ class Tracer:
         """The arguments that the layer was built with, which refused its input."""
         for frame in reversed(self._below):
             module = frame.f_locals.get("self")
-            site = built_at(module) if isinstance(module, nn.Module) else None
+            site = built_at(module) if is_a(module, nn.Module) else None
             source = self._sources.shown(site.file) if site is not None else None
             if site is None or source is None:
                 continue
@@ -92,11 +93,8 @@ class Tracer:
         """
         for frame in reversed(self._below):
             owner = frame.f_locals.get("self")
-            held = getattr(owner, "__dict__", None)
-            data = (
-                [v for v in held.values() if isinstance(v, Dataset)] if type(held) is dict else []
-            )
-            if not data or isinstance(owner, Dataset):
+            data = [v for v in members_of(owner).values() if is_a(v, Dataset)]
+            if not data or is_a(owner, Dataset):
                 continue
             follower = Follower(self._entrances, self._describe)
             follower.sample(data[0], self._part_at_fault())

@@ -96,6 +96,20 @@ def held_by(owner: Any, name: str) -> Any:
     return _of_class(owner if issubclass(cls, type) else cls, name)
 
 
+def is_a(value: object, *classes: type) -> bool:
+    """By its type alone: isinstance would ask the value for its class."""
+    return issubclass(type(value), classes)
+
+
+def members_of(owner: object) -> dict[str, Any]:
+    """What an object keeps in its own dictionary."""
+    try:
+        held = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return {}
+    return held if type(held) is dict else {}
+
+
 def _of_class(cls: type, name: str) -> Any:
     for base in cls.__mro__:
         value = vars(base).get(name, MISSING)
