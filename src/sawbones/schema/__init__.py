@@ -9,6 +9,7 @@ from sawbones.schema.crash import (
     CrashFrame,
     Expression,
     Operand,
+    Origin,
 )
 from sawbones.schema.deep import (
     Activation,
@@ -98,6 +99,7 @@ __all__ = [
     "Op",
     "Operand",
     "Optimizer",
+    "Origin",
     "Report",
     "Run",
     "Site",

@@ -119,6 +119,39 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """A line that a value comes from, with the part of it that gives the value. how: assign,
+    append, return, given (as an argument, where the call stands), default, loop, frozen,
+    changed (after it was used).
+    """
+
+    site: Site
+    text: str
+    how: str = "assign"
+    parent: int = -1  # place in the trace of the line that it feeds, -1 for the failing one
+    calls: tuple[str, ...] = ()  # last names of what is called, outermost first
+    numbers: tuple[float, ...] = ()  # that are written there
+    # what the part is made of: literal (no name in it), slice, operator, call, user (a call of the
+    # user's own code)
+    parts: tuple[str, ...] = ()
+    # of the value itself where something still holds it
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The lines that one value comes from, nearest first. subject: the expression as the failing
+    line has it; "sample" for what the data set gives; "built " and an expression for an argument of
+    the layer that refused; "frozen" for what took parameters out of training.
+    """
+
+    subject: str
+    lines: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Crash:
     exception: str
     classes: tuple[str, ...]  # names of its classes, itself first, without object
@@ -133,3 +166,4 @@ class Crash:
     remote: tuple[Site, ...] = ()  # the user's frames in a worker process, outermost first
     frozen: tuple[Site, ...] = ()  # lines that freeze parameters, where backward was refused
     recent: tuple[Mapping[str, Any], ...] = ()  # last operators of a deep step, oldest first
+    traces: tuple[Trace, ...] = ()

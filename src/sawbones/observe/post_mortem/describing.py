@@ -21,6 +21,7 @@ from sawbones.observe.post_mortem.layers import Unkept
 from sawbones.observe.post_mortem.pickling import unpicklable
 from sawbones.observe.post_mortem.ranges import value_range
 from sawbones.observe.post_mortem.tables import TABLES, table
+from sawbones.observe.post_mortem.values import members_of
 from sawbones.schema.crash import Bound, Construction
 from sawbones.schema.site import Site
 
@@ -154,8 +155,8 @@ class Describer:
         if known.home.startswith("torch.optim.lr_scheduler"):
             return replace(known, settings=_numbers(vars(value)))
         methods = _methods(type(value))
-        held = getattr(value, "__dict__", None)
-        if not methods or type(held) is not dict or known.home.split(".")[0] in _LIBRARIES:
+        held = members_of(value)
+        if not methods or not held or known.home.split(".")[0] in _LIBRARIES:
             return known
         rows = [(key, self(item, 1)) for key, item in list(held.items())[:MOST_KEYS]]
         kept = [(key, bound) for key, bound in rows if bound.kind in _HOLDING]
@@ -169,9 +170,14 @@ class Describer:
         dataset = held.get("dataset", held.get("_dataset"))
         sizes["dataset"] = type(dataset).__name__
         members = unpicklable(held, dataset)
-        sizes["unpicklable"] = [f"{member}: {what}" for member, what in members]
-        names = [member.partition(".")[2] for member, _ in members]
+        sizes["unpicklable"] = [f"{member}: {what}" for member, what, _ in members]
+        names = [member.partition(".")[2] for member, _, _ in members]
         lines = self._lines(_methods(type(dataset)), names) if dataset is not None else {}
+        for member, _, held_there in members:
+            if type(held_there) is types.FunctionType:
+                name_there = held_there.__code__.co_name
+                own_line = self._lines({name_there: held_there}, [])
+                lines |= {f"code of {member}": s for n, s in own_line.items() if n == name_there}
         own = self(dataset, 1)
         lines = {**own.lines, **lines} if own.kind == "object" else lines
         return Bound(

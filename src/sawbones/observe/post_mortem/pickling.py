@@ -25,19 +25,20 @@ _NEVER = (
 )
 
 
-def unpicklable(loader: Mapping[str, Any], dataset: object) -> list[tuple[str, str]]:
-    """(member, what it is), those of the data set first."""
+def unpicklable(loader: Mapping[str, Any], dataset: object) -> list[tuple[str, str, object]]:
+    """(member, what it is, the value that is at fault), those of the data set first."""
     whole = _why(dataset)
-    found = [("dataset", whole)] if whole else []
-    found += [(f"dataset.{name}", what) for name, what in _members(dataset, depth=3)]
+    found = [("dataset", whole, dataset)] if whole else []
+    found += [(f"dataset.{name}", what, value) for name, what, value in _members(dataset, depth=3)]
     for name in _OF_LOADER:
-        what = _why(loader.get(name, loader.get(f"_{name}")))
+        value = loader.get(name, loader.get(f"_{name}"))
+        what = _why(value)
         if what:
-            found.append((name, what))
+            found.append((name, what, value))
     return found
 
 
-def _members(value: object, depth: int) -> Iterator[tuple[str, str]]:
+def _members(value: object, depth: int) -> Iterator[tuple[str, str, object]]:
     """Attributes of an object, those of what it holds under the attribute that leads there."""
     try:
         own = object.__getattribute__(value, "__dict__")
@@ -46,12 +47,19 @@ def _members(value: object, depth: int) -> Iterator[tuple[str, str]]:
     for name, member in list(own.items())[:MOST_MEMBERS] if type(own) is dict else ():
         what = _why(member)
         if what:
-            yield name, what
+            yield name, what, member
             continue
         inner = list(member)[:MOST_MEMBERS] if type(member) in (list, tuple) else [member]
         if depth > 1 and type(member) not in (dict, str, bytes, int, float):
-            below = [w for i in inner for w in (_why(i), *(t for _, t in _members(i, depth - 1)))]
-            yield from ((name, w) for w in [w for w in below if w][:1])
+            below = [
+                (why, value)
+                for item in inner
+                for why, value in (
+                    (_why(item), item),
+                    *((why, held) for _, why, held in _members(item, depth - 1)),
+                )
+            ]
+            yield from ((name, why, held) for why, held in [b for b in below if b[0]][:1])
 
 
 def _why(value: object) -> str:

@@ -18,6 +18,7 @@ from sawbones.observe.post_mortem.describing import Describer, learn_secret
 from sawbones.observe.post_mortem.expressions import expression_of
 from sawbones.observe.post_mortem.layers import unkept_layers
 from sawbones.observe.post_mortem.sources import Source, Sources, dotted, names_in
+from sawbones.observe.post_mortem.tracing import Tracer
 from sawbones.observe.sites import is_own_file, is_user_file
 from sawbones.schema.crash import (
     Assignment,
@@ -84,6 +85,9 @@ class _Reader:
             frozen=tuple(s for f in self._user_sources(found) for s in f.freezing())
             if backward
             else (),
+            traces=Tracer(
+                found, self._sources, lambda: self._user_sources(found), self._describe
+            ).traces(),
         )
 
     def _frame(self, tb: types.TracebackType, user: bool, after: bool) -> CrashFrame:

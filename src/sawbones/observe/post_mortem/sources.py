@@ -34,6 +34,13 @@ class Source:
         except (SyntaxError, ValueError):
             return ast.Module([], [])
 
+    @cached_property
+    def parents(self) -> dict[int, ast.AST]:
+        """What stands around each node."""
+        return {
+            id(inner): node for node in ast.walk(self.tree) for inner in ast.iter_child_nodes(node)
+        }
+
     def site(self, line: int, function: str = "") -> Site:
         code = self.lines[line - 1].strip()[:200] if 0 < line <= len(self.lines) else ""
         return Site(self.shown, line, function, code)
@@ -92,7 +99,7 @@ class Source:
             for name in targets:
                 read = tuple(dict.fromkeys(names_in(value)))
                 text = self.segment(value) if value is not None else ""
-                calls = tuple(dict.fromkeys(_called(value)))
+                calls = tuple(dict.fromkeys(called_in(value)))
                 site = self.site(node.lineno, function)
                 words = {w: self.site(line, function) for w, line in _keywords(value)}
                 yield Assignment(name, site, text, how, read, calls, loop, keywords=words)
@@ -106,7 +113,7 @@ class Source:
         if call.func.attr == "append" and name and len(call.args) == 1:
             value = call.args[0]
             read = tuple(dict.fromkeys(names_in(value)))
-            calls = tuple(dict.fromkeys(_called(value)))
+            calls = tuple(dict.fromkeys(called_in(value)))
             site = self.site(node.lineno, function)
             yield Assignment(name, site, self.segment(value), "append", read, calls, loop)
 
@@ -190,6 +197,18 @@ class Source:
             if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0)
         ]
         return sorted(found, key=lambda node: (node.lineno != line, node.col_offset))
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[ast.Call]]:
+        found: dict[str, list[ast.Call]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                found.setdefault(_last_name(node.func), []).append(node)
+        return found
+
+    def calls_of(self, name: str) -> list[ast.Call]:
+        """Calls of a function, method or class, by its last name."""
+        return self._calls_by_name.get(name, [])
 
     def function_at(self, line: int) -> str:
         """The innermost function around a line."""
@@ -332,7 +351,7 @@ def names_in(node: ast.AST | None) -> Iterator[str]:
         yield from names_in(inner)
 
 
-def _called(node: ast.AST | None) -> Iterator[str]:
+def called_in(node: ast.AST | None) -> Iterator[str]:
     for inner in ast.walk(node) if node is not None else ():
         if isinstance(inner, ast.Call):
             yield inner.func.attr if isinstance(inner.func, ast.Attribute) else dotted(inner.func)

@@ -53,6 +53,7 @@ from sawbones.schema import (
     Run,
     Size,
 )
+from sawbones.stats.crash_origins import samples_returned
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crash_words import axis_of_one, broken_sizes, spoken_of
 from sawbones.stats.crashes import (
@@ -557,7 +558,7 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
     return explained(
         run,
         f"{name} refuses how it is used",
-        (*(single[1] if single[0] else named), frame.site, *made),
+        (*(single[1] if single[0] else named), *samples_returned(run, below), frame.site, *made),
         Fix(
             "Take the axis of size 1 off where the sample is made: value.squeeze(0) in __getitem__."
             if single[0]

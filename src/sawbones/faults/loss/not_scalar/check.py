@@ -37,6 +37,7 @@ from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_origins import maker, sites, trace_of
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import Backward, backward, crash, makers
 
@@ -85,7 +86,11 @@ def _many(run: Run, call: Backward) -> Finding:
         because = f"{built.cls} is built with reduction='none': one value per sample"
     elif made is not None:
         because = f"{call.name} comes from {made.text} (line {made.site.line})"
+    # what the user's own function returns; the line of the loss only calls it
+    returned = maker(trace_of(run, call.name))
+    inside = returned is not None and returned.site.function != call.frame.site.function
     where: tuple[Site | None, ...] = (
+        *(sites(returned) if inside else ()),
         at,
         made.site if made is not None else None,
         call.frame.site,

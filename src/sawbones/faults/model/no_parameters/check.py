@@ -44,6 +44,7 @@ from difflib import get_close_matches
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_origins import sites, trace_of
 from sawbones.stats.crashes import crash, frame_of, inner_frame, makers
 
 NEEDS = ("crash", "crash_record")
@@ -144,10 +145,21 @@ def _used_up(run: Run, frame: CrashFrame, name: str, module: Bound) -> Finding:
     if once and given is not None:
         because = f"{given.text} can be gone through once, and that has been done before"
         fix = f"Keep a list: {given.text} = list({name}.parameters())."
+    frozen = [] if module.settings.get("num_trained") else list(trace_of(run, "frozen")[-2:])
+    if frozen:
+        because = f"all of them are frozen (line {frozen[0].site.line}: {frozen[0].text})"
+        fix = (
+            "Freeze before the layers that are to learn are put in, or let theirs learn again "
+            f"afterwards: for p in {name}.<layer>.parameters(): p.requires_grad = True."
+        )
     return explained(
         run,
         f"The optimizer is given no parameter, although {name} holds {count}",
-        (*(a.site for a in (makers(run, given.text) if given else [])[:1]), frame.site),
+        (
+            *sites(*frozen),
+            *(a.site for a in (makers(run, given.text) if given else [])[:1]),
+            frame.site,
+        ),
         Fix(fix),
         expected="at least one parameter",
         got="none",

@@ -54,6 +54,7 @@ from sawbones.stats.crash_clashes import (
     swapped,
     viewed_clash,
 )
+from sawbones.stats.crash_origins import brought_in, sites
 from sawbones.stats.crash_shapes import broadcast_clash, joining_clash, product_clash, written
 from sawbones.stats.crash_sides import HALVED, feature_maps, halved_side, numbers_of
 from sawbones.stats.crashes import Given, Refusal, crash, frame_of, inner_frame, makers, refusal
@@ -120,6 +121,9 @@ def check(run: Run) -> Iterator[Finding]:
     if halved is not None:
         clash = replace(clash, fix=f"{halved.advice} {clash.fix}")
         roots = [*numbers_of(run, halved.side), call.frame.site]
+    if clash.fix.endswith(HALVED):
+        texts = [o.text for o in call.expression.operands]
+        roots = [*sites(brought_in(run, *(g.name for g in sides[:2]), *texts)), *roots]
     lost = [] if roots else _lost_axis(run, sides)
     if lost:
         clash = replace(clash, fix=SQUEEZED)

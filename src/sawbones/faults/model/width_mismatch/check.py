@@ -35,12 +35,13 @@ The first linear layer after a flatten, whose width depends on the size of the i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_origins import brought_in, built_with, sites, went_well_before
 from sawbones.stats.crash_shapes import (
     Misfit,
     argument_names,
@@ -98,6 +99,11 @@ def _width(run: Run, call: Refusal, given: Given, found: Misfit) -> Finding:
     if built is not None:
         names = argument_names(built, found.setting)
         where += [a.site for a in built.assignments if a.name in names and a.how != "argument"]
+        where = [*_number_given(run, names, found), *where]
+    if went_well_before(run, module.path):
+        # the layer took what it was given until now: the data of this call differ
+        texts = [o.text for o in call.expression.operands]
+        where = [*sites(brought_in(run, given.name, *texts)), *where]
     where.append(call.frame.site)
     if call.handed_on:
         where.append(_built_before(run, given))
@@ -117,6 +123,11 @@ def _width(run: Run, call: Refusal, given: Given, found: Misfit) -> Finding:
         sizes=_sizes(call, given, found),
         exactly=(found.got, found.expected),
     )
+
+
+def _number_given(run: Run, names: Sequence[str], found: Misfit) -> list[Site]:
+    """Where the size of the layer is written, if its constructor only hands it on."""
+    return sites(*(built_with(run, name, found.expected) for name in names[:1]))
 
 
 def _fix(call: Refusal, given: Given, found: Misfit) -> Fix:

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_origins import made_with_dtype, sites
 from sawbones.stats.crash_shapes import (
     argument_names,
     broadcast_clash,
@@ -334,6 +335,7 @@ def _found(run: Run, call: Refusal, wrong: Wrong) -> Finding:
         where += [a.site for a in makers(run, given.name) if a.name in root.reads and a.text]
     if root is None and run.ending.crash is not None:
         where = [call.frame.site]
+    where = [*sites(made_with_dtype(run, wrong.given.name, bound.dtype)), *where]
     if bound.kind == "array":
         advice = f"{given.name}.astype('{wrong.wanted}')"
     elif bound.kind == "tensor":

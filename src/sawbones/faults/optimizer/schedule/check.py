@@ -54,6 +54,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import SCHEDULE_MOVES
 from sawbones.schema import Event, Finding, Fix, Run, Site
+from sawbones.stats.crash_origins import made_as_number, sites
+from sawbones.stats.crashes import inner_frame
 from sawbones.stats.series import fell
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import calls_of, numbers_equal
@@ -116,13 +118,21 @@ def _ran_out(run: Run, made: list[Event], asked: int, planned: int) -> Finding:
     text = f"planned for {planned} steps, asked to move {asked} times"
     return finding(
         f"The schedule is over before the run: {text}",
-        locate(*locate(*fixed[:1]), run.ending),
+        locate(*_planned_at(run, planned), *locate(*fixed[:1]), run.ending),
         (refused(text, value=asked, expected=planned, signal="schedule"),),
         Fix(
             "Set total_steps to the number of optimizer steps that are really taken: epochs * "
             "len(loader), partial batches included."
         ),
     )
+
+
+def _planned_at(run: Run, planned: int) -> list[Site]:
+    """Where the number of steps was computed that the scheduler was given."""
+    died = run.ending.crash
+    expression = inner_frame(died).expression if died is not None else None
+    texts = [o.text for o in expression.operands] if expression is not None else []
+    return sites(*(made_as_number(run, text, planned) for text in texts[:1]))
 
 
 def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Operand, Run, Site, Size
+from sawbones.stats.crash_origins import cut_out, sites
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import (
     crash,
@@ -181,10 +182,11 @@ def _finding(
 ) -> Finding:
     made = [a.site for a in makers(run, name)] if name != "the batch" else []
     dataset = _dataset(died) if name == "the batch" else ()
+    cut = cut_out(run, "sample" if name == "the batch" else name)
     return explained(
         run,
         f"Sample {number + 1} of {batch.length} in {name} is a {form}, the others are {usual}",
-        (*made[:1], *dataset, frame.site),
+        (*sites(cut), *made[:1], *dataset, frame.site),
         Fix(
             "Bring all samples to one size where they are made (resize, crop, pad), or give the "
             "loader a collate_fn that pads: nn.utils.rnn.pad_sequence."

@@ -42,7 +42,7 @@ from sawbones.evidence import NothingToJudge, context, exact, explained, finding
 from sawbones.schema import Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_indices import outside
 from sawbones.stats.crash_shapes import written
-from sawbones.stats.crashes import makers, refusal
+from sawbones.stats.crashes import crash, makers, refusal
 from sawbones.stats.failures import failure, user_frames
 from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
@@ -145,8 +145,21 @@ def _past_the_axis(run: Run) -> Finding | None:
     )
 
 
+def _grown(run: Run) -> list[Site]:
+    """Where the size of the table was taken, after the line that changed afterwards what it was
+    taken from.
+    """
+    traces = [t.lines for t in crash(run).traces if t.subject.startswith("built ")]
+    for lines in traces:
+        later = [o for o in lines if o.how == "changed"]
+        if later:
+            return [later[-1].site, *(lines[o.parent].site for o in later[-1:] if o.parent >= 0)]
+    return []
+
+
 def _where(run: Run, size: int) -> tuple[Site, ...]:
     """Where the size was set, where the table was built, then where it was read."""
     assigned = [r.site for r in run.source_lines if r.kind == "assign" and r.value == size]
     built = [m.built for m in run.modules if m.settings.get("num_embeddings") == size]
-    return locate(*assigned[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]
+    grown = _grown(run) if run.ending.crash is not None else []
+    return locate(*grown, *assigned[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]

@@ -93,6 +93,7 @@ def _member(run: Run, died: Crash, member: str, loaders: list[Bound]) -> Finding
     name, _, what = member.partition(": ")
     attribute = name.partition(".")[2]
     lines = [b.lines[attribute] for b in loaders if attribute in b.lines]
+    code = [b.lines[f"code of {name}"] for b in loaders if f"code of {name}" in b.lines]
     workers = next((b.settings.get("num_workers") for b in loaders), None)
     advice = "Put a function or class at the top level of a file in its place"
     if what == "an open file" or what.startswith("a connection"):
@@ -101,7 +102,7 @@ def _member(run: Run, died: Crash, member: str, loaders: list[Bound]) -> Finding
     return explained(
         run,
         f"The workers of the DataLoader cannot start: {name} is {what}, which cannot be pickled",
-        (*given[:1], *lines[:1], *given[1:]) if unnamed else (*lines[:1], *given),
+        (*code[:1], *given[:1], *lines[:1], *given[1:]) if unnamed else (*lines[:1], *given),
         Fix(f"{advice} ({name}). num_workers=0 works meanwhile."),
         expected="a data set, transforms and a collate function that can be pickled",
         got=f"{what} as {name}",
