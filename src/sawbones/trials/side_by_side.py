@@ -111,4 +111,4 @@ def _chance(gains: npt.NDArray[np.float64]) -> float:
     late = gains[-max(ENOUGH, len(gains) // 5) :]
     late = late[~np.isnan(late) & (late != 0)]
     n, k = len(late), int((late > 0).sum())
-    return sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n
+    return float(sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n)
