@@ -112,6 +112,15 @@ def test_a_row_made_from_its_own_label_is_no_leak_where_data_are_made_up() -> No
     assert (told.outcome, told.columns, told.moved, told.compared) == ("moved", (1,), 1, 25)
 
 
+def test_a_column_without_other_values_does_not_show_that_the_split_has_stayed() -> None:
+    """A stratified split draws others of the same class when labels are exchanged."""
+    before = _side(_call(list(range(25)), [1, 2, 3]), _call(list(range(25, 50)), [4, 5, 3]))
+    after = _side(_call([-1] * 25, [6, 7, 3]), _call([-2] * 25, [8, 9, 3]))
+    assert judge_labels_of_others(before, after).outcome == "refused"
+    stays = _side(_call([-1] * 25, [6, 2, 3]), _call([-2] * 25, [8, 5, 3]))
+    assert judge_labels_of_others(before, stays).columns == (0,)
+
+
 class _Repeats:
     """A bench that gives the same run again, and keeps what was to be changed."""
 

@@ -298,11 +298,23 @@ def judge_labels(plan: Sources, other: Sources, phases: Sequence[str] = ("train"
         return told
     if any(after in known for after in moved):
         return _refused(SPLIT_MOVED)  # rows as they were, at other places
-    if len(changed) == width:
+    if len(changed | _unvarying(plan)) == width:
         return _refused(
             "all inputs changed with the labels: the split follows them, or they make the inputs"
         )
     return _moved(told, plan.trace, other.trace)
+
+
+def _unvarying(plan: Sources) -> set[int]:
+    """Columns with the same values in other training rows: that they stay says nothing. None where
+    all training calls are given the same rows.
+    """
+    calls = [c for c in plan.calls if c.phase == "train"]
+    alike = [c for c in calls if len(c.rows) == len(calls[0].rows)]
+    if len({c.rows for c in alike}) < 2:
+        return set()
+    columns = zip(*(c.columns for c in alike), strict=True)
+    return {i for i, hashes in enumerate(columns) if len(set(hashes)) == 1}
 
 
 def _moved(told: Moved, before: Sequence[HeldValue], after: Sequence[HeldValue]) -> Moved:
