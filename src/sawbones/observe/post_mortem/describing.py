@@ -156,7 +156,7 @@ class Describer:
             return replace(known, settings=_numbers(vars(value)))
         methods = _methods(type(value))
         held = members_of(value)
-        if not methods or not held or known.home.split(".")[0] in _LIBRARIES:
+        if not methods or known.home.split(".")[0] in _LIBRARIES:
             return known
         rows = [(key, self(item, 1)) for key, item in list(held.items())[:MOST_KEYS]]
         kept = [(key, bound) for key, bound in rows if bound.kind in _HOLDING]
