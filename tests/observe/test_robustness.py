@@ -90,7 +90,12 @@ def test_a_folder_that_cannot_be_written_costs_one_warning(bench: Bench, bare: l
     command = bench.command(bench.script(source))
     command[command.index("--out") + 1] = str(bench.folder / "file" / "run")
     done = subprocess.run(
-        command, env=bench.environment(False), capture_output=True, text=True, timeout=100
+        command,
+        cwd=bench.folder,  # in a git folder, what was not committed goes into the run folder first
+        env=bench.environment(False),
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert done.returncode == 7 and losses(done.stdout) == bare
     (warning,) = warnings(done.stderr)
