@@ -139,7 +139,7 @@ def _promise(seeded: set[str], cause: str) -> str:
         return "suspected"
     if cause != TORCH_UNSEEDED:
         return "proven"
-    return "likely" if seeded >= {"numpy", "random"} else "suspected"
+    return "likely" if {"numpy", "random"}.issubset(seeded) else "suspected"
 
 
 def _calls(run: Run, *kinds: str) -> list[SourceCall]:
