@@ -9,6 +9,7 @@ when clipping gains nothing, or only makes the run climb more slowly.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
@@ -17,6 +18,7 @@ from sawbones.trials.side_by_side import compare
 
 NAME = "clip_on"
 CLEARLY = 0.15
+FIRST = 5  # steps
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
@@ -24,7 +26,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     calm = norms[np.isfinite(norms) & (norms > 0)]
     if not len(calm):
         return Verdict(NAME, "open", "no finite gradient norm was recorded")
-    limit = float(finding.params.get("max_norm") or np.median(calm[: max(3, len(calm) // 2)]))
+    limit = float(finding.params.get("max_norm") or _calm_norm(calm))
     cured = bench.rerun([Remedy("clip_on", {"max_norm": limit})], max_steps=run.num_steps)
     pair = compare(run, cured)
     if pair.is_short:
@@ -38,3 +40,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         pair.now,
         details={"max_norm": limit},
     )
+
+
+def _calm_norm(norms: npt.NDArray[np.float64]) -> float:
+    """The median of the first half, or of the first steps where the half has exploded already."""
+    return float(min(np.median(norms[:FIRST]), np.median(norms[: max(FIRST, len(norms) // 2)])))
