@@ -14,7 +14,7 @@ from sawbones.schema.one_off import Difference, TwinRun
     [
         ((), "suspected"),
         (("numpy",), "suspected"),
-        (("numpy", "random"), "likely"),
+        (("numpy", "random"), "suspected"),
         (("torch",), "proven"),
         (("numpy", "torch"), "proven"),
     ],

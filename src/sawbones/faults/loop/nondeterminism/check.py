@@ -30,7 +30,7 @@ The second run is the proof: same script, same machine, same seed, other numbers
 A script that hands no seed to anything, neither to a library's function nor to the streams
 themselves, does not promise to repeat: mentioned at most. One that seeds NumPy or `random` alone
 promises the same data and split, not the same weights: that torch was never seeded is mentioned at
-most. Whoever seeds both wants the run to repeat, and forgot torch: likely. A difference in the last bits of the loss, with equal batches, is the
+most. A difference in the last bits of the loss, with equal batches, is the
 order of floating-point sums in threads and is mentioned at most. Two runs of different length are
 compared only as far as both went.
 
@@ -91,7 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
     cause, where, fix = _cause(run, twin, what)
     seeded = _seeded_on_purpose(run)
     last_bits = what == "loss" and limits.RUNS_DIFFER.undercut_by(differs.relative)
-    promise = _promise(seeded, cause)
+    promises = bool(seeded) and cause != TORCH_UNSEEDED
     noun = NOUNS.get(what, what)
     promised = (
         f"the script seeds {', '.join(sorted(seeded))}"
@@ -121,7 +121,7 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         fix,
-        at_most=promise if not last_bits and what != "ending" else "suspected",
+        at_most="proven" if promises and not last_bits and what != "ending" else "suspected",
     )
 
 
@@ -131,15 +131,6 @@ def _seeded_on_purpose(run: Run) -> set[str]:
     Libraries that seed on their own account promise nothing."""
     given = [e for e in run.of_kind("seed") if e.data.get("handed")]
     return {str(e.data.get("library")) for e in given} - {"cuda"}
-
-
-def _promise(seeded: set[str], cause: str) -> str:
-    """How sure it is that the author wants two runs to be the same."""
-    if not seeded:
-        return "suspected"
-    if cause != TORCH_UNSEEDED:
-        return "proven"
-    return "likely" if {"numpy", "random"}.issubset(seeded) else "suspected"
 
 
 def _calls(run: Run, *kinds: str) -> list[SourceCall]:
