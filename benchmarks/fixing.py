@@ -1,7 +1,7 @@
 """`sawbones fix` over lab and corpus: which findings get a verified patch, whether the patched
 script ends where its twin does, and whether every change of a patch is needed.
 
-python benchmarks/fixing.py [--lab] [--corpus N] [--only GLOB]... [--minutes M] [--rows FILE]
+python benchmarks/fixing.py [--lab] [--corpus N] [--only GLOB]... [--minutes M] [--jobs J] [--rows FILE]
 python benchmarks/fixing.py --out benchmarks/results/fix_cpu_202611.md [--rows FILE]   # the page of
 the rows so far, nothing is run
 
@@ -23,9 +23,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from fnmatch import fnmatch
 from itertools import zip_longest
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ def cases(lab: bool, num_corpus: int) -> Iterator[tuple[str, str, Path, Path | N
     from sawbones.scoring.cases import corpus_cases, lab_cases
 
     # Recipes that only ask a person have nothing to try.
-    known = {f for f, recipe in recipes().items() if "Change" in recipe.__annotations__["return"]}
+    known = {f for f, fix in recipes().items() if "Change" in fix.__annotations__.get("return", "")}
     own = [c for c in lab_cases() if c.fault in known and c.num_ranks == 1] if lab else []
     pairs = [
         c for c in corpus_cases(ROOT / "tests/corpus") if c.fault in known and c.num_ranks == 1
@@ -62,24 +64,37 @@ def cases(lab: bool, num_corpus: int) -> Iterator[tuple[str, str, Path, Path | N
 
 def measure(given: argparse.Namespace) -> None:
     known = {row["case"] for row in read_rows(given.rows)}
-    end = time.monotonic() + 60 * given.minutes
-    for name, fault, broken, healthy in cases(given.lab, given.corpus):
-        wanted = any(fnmatch(fault, pattern) for pattern in given.only or ["*"])
-        if name in known or not wanted:
-            continue
-        if time.monotonic() > end:
-            return
-        began = time.monotonic()
-        row: dict[str, Any] = {"case": name, "fault": fault, "commit": commit()}
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                row |= one(fault, broken, healthy, Path(folder))
-        except Exception as error:  # one script that cannot be run does not end the round
-            row |= {"status": "error", "note": f"{type(error).__name__}: {str(error)[:160]}"}
-        row["seconds"] = round(time.monotonic() - began, 1)
-        print(json.dumps(row), flush=True)
-        with given.rows.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+    end = time.time() + 60 * given.minutes
+    wanted = [
+        case
+        for case in cases(given.lab, given.corpus)
+        if case[0] not in known and any(fnmatch(case[1], p) for p in given.only or ["*"])
+    ]
+    # Spawned: a process that has run operators of torch is not to be forked.
+    with ProcessPoolExecutor(given.jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
+        for done in as_completed([pool.submit(row_of, *case, end) for case in wanted]):
+            row = done.result()
+            if row is None:
+                continue
+            print(json.dumps(row), flush=True)
+            with given.rows.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def row_of(
+    name: str, fault: str, broken: Path, healthy: Path | None, end: float
+) -> dict[str, Any] | None:
+    """None: it was not begun, since the time is over."""
+    if time.time() > end:
+        return None
+    began = time.monotonic()
+    row: dict[str, Any] = {"case": name, "fault": fault, "commit": commit()}
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            row |= one(fault, broken, healthy, Path(folder))
+    except Exception as error:  # one script that cannot be run does not end the round
+        row |= {"status": "error", "note": f"{type(error).__name__}: {str(error)[:160]}"}
+    return row | {"seconds": round(time.monotonic() - began, 1)}
 
 
 def one(fault: str, broken: Path, healthy: Path | None, folder: Path) -> dict[str, Any]:
@@ -294,6 +309,7 @@ def main() -> None:
     p.add_argument("--corpus", type=int, default=0, metavar="N", help="so many of the corpus")
     p.add_argument("--only", action="append", metavar="GLOB", help="faults, such as 'loss.*'")
     p.add_argument("--minutes", type=float, default=1e9, metavar="M", help="begin no case later")
+    p.add_argument("--jobs", type=int, default=1, metavar="J", help="cases side by side")
     p.add_argument("--rows", type=Path, default=ROWS, metavar="FILE")
     p.add_argument("--out", type=Path, metavar="FILE", help="write the page, and run nothing")
     given = p.parse_args()
