@@ -237,9 +237,7 @@ def _tightened(patch: str) -> list[str]:
 
 
 def _by_reason(reasons: list[tuple[str, list[str]]]) -> str:
-    said = " · ".join(
-        f"{why.split(': ', 1)[-1]} ({len(faults)})" for why, faults in reasons[:MOST_REASONS]
-    )
+    said = " · ".join(f"{why} ({len(faults)})" for why, faults in reasons[:MOST_REASONS])
     rest = sum(len(faults) for _, faults in reasons[MOST_REASONS:])
     more = f" · other reasons ({rest})" if rest else ""
     count = sum(len(faults) for _, faults in reasons)

@@ -185,8 +185,8 @@ def idle_and_blind(
     lacking = []
     for item in blind:
         if item.why.endswith(_IDLE):
-            reason = item.why.removesuffix(_IDLE).rstrip(". ").split(": ", 1)[-1]
-            idle.setdefault(shown_line(reason), []).append(item.fault)
+            reason = _in_words(item.why.removesuffix(_IDLE).rstrip(". "))
+            idle.setdefault(reason, []).append(item.fault)
         else:
             lacking.append(item)
     return sorted(idle.items(), key=lambda row: -len(row[1])), blind_spots(lacking)
@@ -196,8 +196,13 @@ def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:
     """Reasons with the faults they keep from being looked at, the most frequent reason first."""
     grouped: dict[str, list[str]] = {}
     for item in blind:
-        grouped.setdefault(shown_line(item.why), []).append(item.fault)
+        grouped.setdefault(_in_words(item.why), []).append(item.fault)
     return sorted(grouped.items(), key=lambda pair: -len(pair[1]))
+
+
+def _in_words(why: str) -> str:
+    """A reason without the name of the signal: two checks may lack one thing by two names."""
+    return shown_line(why.split(": ", 1)[-1] if why.startswith("needs ") else why)
 
 
 LEVELS = {
