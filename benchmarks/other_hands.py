@@ -39,9 +39,9 @@ class Program:
 
     @property
     def command(self) -> list[str]:
-        told = self.folder / "command.txt"
-        if told.exists():
-            return told.read_text(encoding="utf-8").split()
+        for told in (self.folder / "command.txt", self.inside / "command.txt"):
+            if told.exists():
+                return told.read_text(encoding="utf-8").split()
         return [f"{self.side}.py"]
 
     @property
