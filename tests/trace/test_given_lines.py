@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from sawbones.observe.signals.source_files import SourceFile
 from sawbones.observe.signals.source_lines import user_lines
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Ending, Run, Site
@@ -39,7 +42,8 @@ for batch in loader:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     file = tmp_path_factory.mktemp("given") / "train.py"
     file.write_text(SCRIPT)
-    rows = user_lines(SiteFinder(str(file.parent)), {str(file)}, {})
+    source = SourceFile(str(file), ast.parse(SCRIPT), SCRIPT.splitlines(), {})
+    rows = user_lines(SiteFinder(str(file.parent)), [source])
     return Run("train.py", (), str(file.parent), {}, Ending("finished"), source_lines=rows)
 
 

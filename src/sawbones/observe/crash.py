@@ -78,7 +78,11 @@ def _repeated(recorder: Recorder) -> dict[str, Any]:
     assert recorder.last_call is not None
     module, args, kwargs = recorder.last_call
     observer = DeepObserver(
-        recorder.step, recorder.microstep, recorder.sites, recorder.census.roots
+        recorder.step,
+        recorder.microstep,
+        recorder.sites,
+        recorder.census.roots,
+        torch_before=recorder.torch_before,
     )
     observer.start()
     try:

@@ -19,10 +19,11 @@ import signal
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sawbones.observe import ctrl_c, interrupts
 from sawbones.observe.guard import RAISE
@@ -36,10 +37,23 @@ from sawbones.observe.sources.lines import LineWatch
 from sawbones.schema import Crash, Ending, Site
 from sawbones.schema.sources import RowChange
 
+if TYPE_CHECKING:
+    from sawbones.store import RunWriter
+
 # the name under which `-m` was given, for this process and the ones it starts
 MODULE = "SAWBONES_MODULE"
 
 _here: list[Session] = []  # sessions that watch this process
+_writers: weakref.WeakSet[RunWriter] = weakref.WeakSet()
+
+
+def _abandon_writers() -> None:
+    for writer in list(_writers):
+        writer.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_writers)
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
@@ -140,6 +154,7 @@ class Session:
         from sawbones.observe.spawned import spawned_rank
 
         interrupts.install()
+        linecache.checkcache()  # files may have changed since an earlier recording
         recorder = Recorder(self.folder, self.options, self.root, self.rank)
         self.recorder = recorder
         recorder.writer.meta("script", self.script)
@@ -151,7 +166,7 @@ class Session:
         recorder.for_process = functools.partial(spawned_rank, self)
         self.patches = install_all(recorder)
         _here.append(self)
-        os.register_at_fork(after_in_child=recorder.writer.abandon)
+        _writers.add(recorder.writer)
         if recorder.journal is not None:
             recorder.guard("journal", recorder.journal.resume)
         for act in self.on_ready:
@@ -167,7 +182,8 @@ class Session:
     def close(self, ending: Ending) -> None:
         with HOLDING:
             self._close(ending)
-            interrupts.restore()
+            if not _here:
+                interrupts.restore()
 
     def _close(self, ending: Ending) -> None:
         if self.recorder is not None and ending.kind == "exception":
@@ -179,9 +195,13 @@ class Session:
         if self in _here:
             _here.remove(self)
         if self.recorder is not None:
+            from sawbones.observe import operators, origins
             from sawbones.observe.spawned import adopt
 
             self.recorder.close(ending)
+            operators.take_off_ended()
+            if not _here:
+                origins.forget()
             adopt(self.folder)
 
 

@@ -25,6 +25,7 @@ class OperatorStream(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def __init__(self, subscriber: Subscriber) -> None:
         super().__init__()
         self._subscriber = subscriber
+        self._is_on = False
 
     def __torch_function__(
         self,
@@ -41,27 +42,36 @@ class OperatorStream(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 HOLDING.deliver()
 
     def start(self) -> None:
+        self._is_on = True
         _push_mode(self)
 
     def stop(self) -> None:
+        if self._is_on:
+            self._is_on = False
+            _ended.append(self)
+            take_off_ended()
+
+    def _take_off(self) -> bool:
         """Modes of others may lie on top: they stay."""
         if not any(mode is self for mode in _get_current_function_mode_stack()):
-            return
+            return False
         above = []
         while (top := _pop_mode()) is not self:
             above.append(top)
         for other in reversed(above):
             _push_mode(other)
+        return True
 
-    def stop_if_on_top(self) -> bool:
-        """For a stream that comes back: below a mode of the host's it stays, as the host's own way
-        out takes away what is on top.
-        """
-        stack = _get_current_function_mode_stack()
-        if stack and stack[-1] is self:
-            _pop_mode()
-            return True
-        return False
+
+# Streams that were stopped inside of a function which they were asked about: there torch has put
+# them aside, and it puts them back on the way out.
+_ended: list[OperatorStream] = []
+
+
+def take_off_ended() -> None:
+    """Asked again and again, as nobody is told when torch has put a mode back."""
+    if _ended:
+        _ended[:] = [stream for stream in _ended if not stream._take_off()]
 
 
 HOLDING.bridges.add(OperatorStream.__torch_function__.__code__)

@@ -23,6 +23,11 @@ def remember(module: nn.Module, site: Site) -> None:
         _built[id(module)] = (weakref.ref(module), site)
 
 
+def forget() -> None:
+    """Once nothing is recorded any more: another recording knows what it has seen itself."""
+    _built.clear()
+
+
 def built_at(module: nn.Module | None) -> Site | None:
     reference, site = _built.get(id(module), (None, None))
     return site if reference is not None and reference() is module else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ from typing import Any
 class Patches:
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
+        self._wrappers: list[Any] = []
+        self._modules = set(sys.modules)  # that were there before
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """owner.name becomes make(original). Only what the owner itself defines is replaced, so
@@ -16,7 +19,7 @@ class Patches:
         """
         if name not in vars(owner):
             return
-        original = vars(owner)[name]
+        original = _standing(vars(owner)[name])
         new = make(original)
         new.__sawbones__ = original
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__", "__wrapped__"):
@@ -26,12 +29,14 @@ class Patches:
             except (AttributeError, TypeError):
                 pass
         setattr(owner, name, new)
+        self._wrappers.append(new)
 
         def undo() -> None:
             # Somebody may have patched on top of us: leave theirs alone, it still calls the
-            # original through ours.
+            # original through ours, which may come to light again once theirs is gone.
+            new.__sawbones_over__ = new
             if vars(owner).get(name) is new:
-                setattr(owner, name, original)
+                setattr(owner, name, _standing(original))
 
         self._undo.append(undo)
 
@@ -41,3 +46,27 @@ class Patches:
     def restore(self) -> None:
         while self._undo:
             self._undo.pop()()
+        self._take_back()
+
+    def _take_back(self) -> None:
+        """Modules that were imported meanwhile, torch's own among them, may have taken a wrapper
+        for what it stands for, and would keep the whole recording.
+        """
+        ours = {id(new) for new in self._wrappers}
+        for module in [m for name, m in list(sys.modules.items()) if name not in self._modules]:
+            for key, value in list(getattr(module, "__dict__", {}).items()):
+                if id(value) in ours:
+                    setattr(module, key, _standing(value))
+        self._wrappers = []
+        # the compiler may have made its tables of torch's functions meanwhile
+        rules = sys.modules.get("torch._dynamo.trace_rules")
+        getattr(rules, "clear_lru_cache", lambda: None)()
+
+
+def _standing(function: Any) -> Any:
+    """Past wrappers of ours whose time is over. (The mark names its owner: `functools.wraps` copies
+    it.)
+    """
+    while getattr(function, "__sawbones_over__", None) is function:
+        function = function.__sawbones__
+    return function

@@ -160,7 +160,7 @@ class Profiler:
         trace, self._trace = self._trace, None
         if trace is None:
             return
-        self._lines.stop_if_on_top()  # below a mode of the script's own it does no harm
+        self._lines.stop()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             trace.__exit__(None, None, None)

@@ -27,12 +27,13 @@ from sawbones.observe.calls import forward_facts
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.cpu_time import Clock, cpu_time
-from sawbones.observe.deep import DeepObserver
+from sawbones.observe.deep import DeepObserver, Originals
 from sawbones.observe.detail import Detail
 from sawbones.observe.endings import Finished, Stopped
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
+from sawbones.observe.operators import take_off_ended
 from sawbones.observe.options import Options
 from sawbones.observe.own_time import OwnTime
 from sawbones.observe.pacing import deep_pace
@@ -108,6 +109,7 @@ class Recorder:
         self.sources: LineWatch | None = None  # handed over by the launcher
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
+        self.torch_before: Originals | None = None  # set once all hooks are in place
         self.num_deep = 0
         self.ahead = False  # the deep step that begins is the next one
         self.stages = Stages()
@@ -239,7 +241,7 @@ class Recorder:
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        DeepObserver.take_off_dropped()
+        take_off_ended()
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
@@ -310,14 +312,9 @@ class Recorder:
             return
         if self.journal is not None:
             self.journal.pause()
-        observer = DeepObserver(
-            self.step,
-            self.microstep,
-            self.sites,
-            self.census.roots,
-            self.options.probe and self.num_deep == 0,
-            self.options.paced,
-        )
+        at = (self.step, self.microstep, self.sites, self.census.roots)
+        probe = self.options.probe and self.num_deep == 0
+        observer = DeepObserver(*at, probe, self.options.paced, self.torch_before)
         self.deep, self.deep_backward_seen = observer, False
         observer.skips_updates = self.ahead
         self.guard("deep", observer.start)
@@ -423,7 +420,7 @@ class Recorder:
 
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self.depth = 0
-        DeepObserver.take_off_dropped()
+        take_off_ended()
         self.steps.begin(optimizer, closure)
         if not closure:  # with one the gradients do not exist yet
             self.gradients_complete(optimizer)

@@ -7,11 +7,14 @@ import os
 import site
 import sys
 import sysconfig
+from collections.abc import Callable
 from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 from sawbones.observe.notebook import kernel_cell
 from sawbones.schema import Site
 
+_Read = TypeVar("_Read")
 # A copy of the user's files stands below a folder of this name, each at its own absolute path.
 MIRROR = "sawbones-mirror"
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -78,6 +81,7 @@ class SiteFinder:
         self._sites: dict[tuple[CodeType, int], Site] = {}
         # by the offset of the instruction: the line of an offset is a search through a table
         self._at: dict[tuple[CodeType, int], Site] = {}
+        self._read: dict[tuple[Any, str], Any] = {}
 
     def find(self, start: FrameType | None = None) -> Site | None:
         """The innermost user frame, or the innermost frame outside of torch and Sawbones when there
@@ -114,6 +118,18 @@ class SiteFinder:
                 found.append(self._site(current))
             current = current.f_back
         return found[1:]
+
+    def files(self) -> list[str]:
+        """Those that sites lie in, in the order in which they were first seen."""
+        return list(dict.fromkeys(code.co_filename for code, _ in self._sites))
+
+    def off_file(self, read: Callable[[str], _Read], filename: str) -> _Read:
+        """What `read` makes of a file, once per recording."""
+        key = (read, filename)
+        if key not in self._read:
+            self._read[key] = read(filename)
+        found: _Read = self._read[key]
+        return found
 
     def shown(self, filename: str) -> str:
         cell = kernel_cell(filename)

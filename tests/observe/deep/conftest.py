@@ -1,15 +1,5 @@
-import sys
-
 import pytest
 import torch
-
-
-@pytest.fixture(autouse=True)
-def nothing_was_compiled_before():
-    """A deep step gives way in a process that compiles; other tests in this process may have."""
-    compiler = sys.modules.get("torch._dynamo.utils")
-    if compiler is not None:
-        compiler.counters.clear()
 
 
 @pytest.fixture(autouse=True)

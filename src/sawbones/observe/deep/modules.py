@@ -213,6 +213,12 @@ def is_compiled(module: nn.Module) -> bool:
     ) is not None
 
 
+def num_compiled() -> int:
+    """Functions that torch has compiled in this process so far: its own count."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return int(counters.get("frames", {}).get("total", 0))
+
+
 class Paths:
     """Names of modules and parameters, as the model itself would give them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,15 +87,16 @@ def name_of(func: Callable[..., Any]) -> str | None:
     return normal(name)
 
 
-_signatures: dict[Any, tuple[str, ...] | None] = {}
+# weakly: wrappers of ours hold the recording that they are made for
+_signatures: weakref.WeakKeyDictionary[Any, tuple[str, ...] | None] = weakref.WeakKeyDictionary()
 
 
 def _signature(func: Callable[..., Any]) -> tuple[str, ...] | None:
+    if not inspect.isfunction(func):
+        return None
     if func not in _signatures:
         try:
-            _signatures[func] = (
-                tuple(inspect.signature(func).parameters) if inspect.isfunction(func) else None
-            )
+            _signatures[func] = tuple(inspect.signature(func).parameters)
         except (TypeError, ValueError):
             _signatures[func] = None
     return _signatures[func]

@@ -26,7 +26,6 @@ from sawbones.observe.deep import (
     loss_weights,
     losses,
     nonfinite,
-    originals,
     picture_axes,
     probes,
     reach,
@@ -42,6 +41,7 @@ from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.measure import Ledger
 from sawbones.observe.deep.modules import ModuleCall, ModuleWatch, Paths, is_compiled
+from sawbones.observe.deep.originals import Originals
 from sawbones.observe.deep.trace import MAX_OPS, RawOp, Ref, Tracer
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import is_from_outside
@@ -58,7 +58,6 @@ class DeepObserver:
     """
 
     busy = False
-    _dropped: DeepObserver | None = None  # the latest one
 
     def __init__(
         self,
@@ -68,6 +67,7 @@ class DeepObserver:
         roots: Callable[[], Sequence[nn.Module]],
         probe: bool = False,
         brief: bool = False,
+        torch_before: Originals | None = None,
     ) -> None:
         self._step, self._microstep, self._roots, self._probe, self._brief = (
             step,
@@ -98,6 +98,7 @@ class DeepObserver:
         self.skips_updates = False  # it begins before the update of the step before
         self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
+        self._torch_before = torch_before or Originals()
 
     @property
     def step(self) -> int:
@@ -119,7 +120,7 @@ class DeepObserver:
             if not b.is_inference()
         ]
         self._modules.start()
-        self._tracer.replaced = originals.replaced()
+        self._tracer.replaced = self._torch_before.replaced()
         self._tracer.skips_silent = self.skips_updates
         self._tracer.stream.start()
         self._watching = True
@@ -183,18 +184,8 @@ class DeepObserver:
     def drop(self) -> None:
         """Without a record."""
         self._watching = False
-        DeepObserver._dropped = self
         self._leave()
         self._free()
-
-    @staticmethod
-    def take_off_dropped() -> None:
-        """Inside of a function that is traced torch has put the mode aside, and puts it back on the
-        way out: only after that can it be taken off for good.
-        """
-        observer, DeepObserver._dropped = DeepObserver._dropped, None
-        if observer is not None:
-            observer.take_off()
 
     # -- leaving
     # ------------------------------------------------------------------------------------------------------
@@ -205,10 +196,7 @@ class DeepObserver:
         if self._compile_callbacks is not None:
             callbacks, self._compile_callbacks = self._compile_callbacks, None
             self._contained("stop", lambda: callbacks.remove_start_callback(self._give_way), None)
-        self._contained("stop", self.take_off, None)
-
-    def take_off(self) -> None:
-        self._tracer.stream.stop()
+        self._contained("stop", self._tracer.stream.stop, None)
 
     def _free(self) -> None:
         self._tracer.release()
@@ -520,8 +508,7 @@ class DeepObserver:
     def _compiled(self) -> bool:
         if torch.compiler.is_compiling():
             return True
-        frames = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("frames", {})
-        if frames.get("total", 0):
+        if self._torch_before.has_compiled:
             return True
         return any(is_compiled(module) for root in self._roots() for module in root.modules())
 

@@ -13,7 +13,6 @@ from sawbones.schema import Site
 
 _OFF = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 _MAX_FRAMES = 60
-_regions: dict[str, list[tuple[int, int]]] = {}
 
 
 def switched_off_at(frame: FrameType | None, sites: SiteFinder) -> Site | None:
@@ -34,7 +33,7 @@ def switched_off_at(frame: FrameType | None, sites: SiteFinder) -> Site | None:
             line = next(
                 (
                     start
-                    for start, end in _off_regions(code.co_filename)
+                    for start, end in sites.off_file(_off_regions, code.co_filename)
                     if start <= frame.f_lineno <= end
                 ),
                 None,
@@ -57,19 +56,17 @@ def _site(frame: FrameType, line: int, sites: SiteFinder) -> Site:
 
 def _off_regions(filename: str) -> list[tuple[int, int]]:
     """(first, last line) of every with-statement that switches gradients off, innermost first."""
-    if filename not in _regions:
-        try:
-            tree = ast.parse("".join(linecache.getlines(filename)))
-        except (SyntaxError, ValueError):
-            tree = ast.Module([], [])
-        found = [
-            (node.lineno, node.end_lineno or node.lineno)
-            for node in ast.walk(tree)
-            if isinstance(node, (ast.With, ast.AsyncWith))
-            and any(_switches(item.context_expr) for item in node.items)
-        ]
-        _regions[filename] = sorted(found, key=lambda span: span[1] - span[0])
-    return _regions[filename]
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        tree = ast.Module([], [])
+    found = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.With, ast.AsyncWith))
+        and any(_switches(item.context_expr) for item in node.items)
+    ]
+    return sorted(found, key=lambda span: span[1] - span[0])
 
 
 def _switches(expression: ast.expr) -> bool:

@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
-from sawbones.observe.deep import originals
+from sawbones.observe.deep import Originals
 from sawbones.observe.patches import Patches
 
 if TYPE_CHECKING:
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 def install_all(recorder: Recorder) -> Patches:
     patches = Patches()
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-        module = importlib.import_module(f"{__name__}.{found.name}")
-        recorder.guard(f"hook {found.name}", module.install, recorder, patches)
-    originals.remember()
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    # all before the first is installed: what they take from torch is torch's own
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    for name, module in modules.items():
+        recorder.guard(f"hook {name}", module.install, recorder, patches)
+    recorder.torch_before = Originals()
     return patches

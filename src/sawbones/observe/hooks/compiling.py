@@ -36,10 +36,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _stay_eager(recorder: Recorder, patches: Patches) -> None:
-    torch.compiler.set_stance(
-        "force_eager"
-    )  # brings in the compiler, a second of imports: only for those who compile
-    patches.on_exit(lambda: torch.compiler.set_stance("default"))
+    # brings in the compiler, a second of imports: only for those who compile
+    stance = torch.compiler.set_stance("force_eager")
+    patches.on_exit(lambda: stance.__exit__(None, None, None))  # to the one before
     wrapper = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
     if wrapper is not None:  # its own __call__ only adds a warning about the hooks of deep steps
         patches.replace(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import re
-import sys
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +19,7 @@ from sawbones.observe.post_mortem.expressions import expression_of
 from sawbones.observe.post_mortem.layers import unkept_layers
 from sawbones.observe.post_mortem.sources import Source, Sources, dotted, names_in
 from sawbones.observe.post_mortem.tracing import Tracer
+from sawbones.observe.signals.source_files import user_files
 from sawbones.observe.sites import is_own_file, is_user_file
 from sawbones.schema.crash import (
     Assignment,
@@ -40,6 +41,7 @@ MOST_NAMES = 24
 MOST_LINKS = 4
 MOST_NODES = 20_000
 MOST_MESSAGE = 2000
+MOST_FILES = 20
 _REMOTE = re.compile(r'^ *File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
 
 
@@ -152,13 +154,14 @@ class _Reader:
                 yield self._sources(file).site(int(line), function)
 
     def _user_sources(self, found: list[types.TracebackType]) -> Iterator[Source]:
-        """Files of the user's that are loaded, those of the traceback first."""
-        files = dict.fromkeys(t.tb_frame.f_code.co_filename for t in found if _is_user(t))
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None) if type(module) is types.ModuleType else None
-            if isinstance(file, str) and file.endswith(".py") and is_user_file(file):
-                files.setdefault(file)
-        yield from (self._sources(file) for file in list(files)[:20])
+        """The user's files, those of the traceback first."""
+        files = [t.tb_frame.f_code.co_filename for t in found if _is_user(t)]
+        files = list(dict.fromkeys([*files, *self._near_files]))
+        yield from (self._sources(file) for file in files[:MOST_FILES])
+
+    @cached_property
+    def _near_files(self) -> list[str]:
+        return [file.path for file in user_files(self._recorder.sites, MOST_FILES)]
 
     def _lines(
         self, methods: Mapping[str, types.FunctionType], attributes: list[str]

@@ -7,13 +7,11 @@ A location aid: no check concludes anything from it alone.
 from __future__ import annotations
 
 import ast
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sawbones.observe.notebook import run_cells
-from sawbones.observe.signals.source_files import parsed_files
-from sawbones.observe.sites import SiteFinder, is_user_file
-from sawbones.schema import Site, SourceCall, SourceNumber
+from sawbones.observe.signals.source_files import SourceFile, cut_to
+from sawbones.observe.sites import SiteFinder
+from sawbones.schema import SourceCall, SourceNumber
 
 ORDERING = {
     "randperm",
@@ -103,31 +101,28 @@ _HALF_NAMES = {*_HALF, "fp16", "bf16", "16-true", "bf16-true", "torch.float16", 
 _MAX_CALLS = 400
 
 
-def user_calls(sites: SiteFinder, files: set[str]) -> tuple[SourceCall, ...]:
-    found: list[SourceCall] = []
-    for file, tree, lines in parsed_files(files):
-        for call, name, function in _calls(tree):
-            last = name.rsplit(".", 1)[-1]
-            kind = _kind(call, last)
-            if kind is not None and len(found) < _MAX_CALLS:
-                code = lines[call.lineno - 1].strip()[:200]
-                given = (*call.args, *call.keywords) if isinstance(call, ast.Call) else ()
-                site = Site(sites.shown(file), call.lineno, function, code)
-                found.append(SourceCall(kind, name, len(given), site))
-    return tuple(found)
+def user_calls(sites: SiteFinder, files: Sequence[SourceFile]) -> tuple[SourceCall, ...]:
+    return cut_to(_MAX_CALLS, files, lambda file: _calls_in(file, sites))
 
 
-def user_numbers(sites: SiteFinder, files: set[str]) -> tuple[SourceNumber, ...]:
+def _calls_in(file: SourceFile, sites: SiteFinder) -> Iterator[SourceCall]:
+    for call, name, function in _calls(file.tree):
+        kind = _kind(call, name.rsplit(".", 1)[-1])
+        if kind is not None:
+            given = (*call.args, *call.keywords) if isinstance(call, ast.Call) else ()
+            site = file.site(sites, call.lineno, function)
+            yield SourceCall(kind, name, len(given), site)
+
+
+def user_numbers(sites: SiteFinder, files: Sequence[SourceFile]) -> tuple[SourceNumber, ...]:
     """Numbers written in the user's source, with the name they are given to where there is one."""
-    found: list[SourceNumber] = []
-    for file, tree, lines in parsed_files(files):
-        for node, name in _numbers(tree):
-            if len(found) >= _MAX_CALLS:
-                break
-            code = lines[node.lineno - 1].strip()[:200]
-            site = Site(sites.shown(file), node.lineno, code=code)
-            found.append(SourceNumber(float(node.value), name, site))  # type: ignore[arg-type]
-    return tuple(found)
+
+    def numbers_in(file: SourceFile) -> Iterator[SourceNumber]:
+        for node, name in _numbers(file.tree):
+            site = file.site(sites, node.lineno)
+            yield SourceNumber(float(node.value), name, site)  # type: ignore[arg-type]
+
+    return cut_to(_MAX_CALLS, files, numbers_in)
 
 
 def _numbers(node: ast.AST, name: str = "") -> Iterator[tuple[ast.Constant, str]]:
@@ -219,17 +214,6 @@ def _large_power(node: ast.AST) -> ast.Constant | None:
     return (
         ast.copy_location(ast.Constant(value), node) if value >= 1024.0 else None
     )  # what is small is written out
-
-
-def user_files(script: str | None) -> set[str]:
-    files = {
-        str(f)
-        for m in list(sys.modules.values())
-        if isinstance(f := getattr(m, "__file__", None), str)
-        and f.endswith(".py")
-        and is_user_file(f)
-    }
-    return files | set(run_cells()) | ({script} if script else set())
 
 
 def _kind(node: ast.expr, last: str) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
+from sawbones.observe.signals.calls import user_calls, user_numbers
 from sawbones.observe.signals.label_probe import probe_dataset
 from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.redraw import probe_redraw
+from sawbones.observe.signals.source_files import user_files
 from sawbones.observe.signals.source_lines import user_lines
 from sawbones.observe.sites import is_user_file
 from sawbones.schema.labels import LabelProbe
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
 def write_signals_of_the_end(recorder: Recorder) -> None:
     """Signals that a diagnosed run gives once training is over."""
-    files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
+    files = user_files(recorder.sites)
     recorder.facts["source_calls"] = user_calls(recorder.sites, files)
     recorder.facts["source_numbers"] = user_numbers(recorder.sites, files)
+    found = recorder.guard("source lines", user_lines, recorder.sites, files)
+    recorder.facts["source_lines"] = found or ()
     recorder.facts["streams_used"] = recorder.streams_used()
     if recorder.journal is not None:
         recorder.facts["index_writes"] = recorder.journal.index_writes.record()
@@ -42,11 +45,6 @@ def write_signals_of_the_end(recorder: Recorder) -> None:
 
 def write_data_signals(recorder: Recorder) -> None:
     """Each on its own: one that fails leaves the others standing."""
-    main = sys.modules.get("__main__")
-    files = user_files(getattr(main, "__file__", None))
-    scope = vars(main) if main else {}
-    found = recorder.guard("source lines", user_lines, recorder.sites, files, scope)
-    recorder.facts["source_lines"] = found or ()
     if recorder.samples is not None:
         found = recorder.guard("samples", recorder.samples.record)
         if found:

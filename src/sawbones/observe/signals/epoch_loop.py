@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from functools import lru_cache
 from types import FrameType
 
 from sawbones.observe.signals.source_files import parsed
@@ -23,14 +22,13 @@ def epoch_site(sites: SiteFinder, start: FrameType | None = None) -> Site | None
     while frame is not None:
         name = frame.f_code.co_filename
         if is_user_file(name) and any(
-            first < frame.f_lineno <= last for first, last in _loops(name)
+            first < frame.f_lineno <= last for first, last in sites.off_file(_loops, name)
         ):
             return sites.of_frame(frame)
         frame = frame.f_back
     return None
 
 
-@lru_cache(maxsize=16)
 def _loops(file: str) -> tuple[tuple[int, int], ...]:
     """(last line of the header, last line of the body) of every loop."""
     source = parsed(file)

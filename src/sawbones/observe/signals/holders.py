@@ -9,11 +9,12 @@ import gc
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import torch
 
-from sawbones.observe.signals.source_files import parsed
+from sawbones.observe.signals.source_files import SourceFile, user_files
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.variables import variables_of
 from sawbones.schema import Site
@@ -29,14 +30,7 @@ def filling_lines(sites: SiteFinder) -> list[Site]:
     """Lines that put something into the containers which hold most tensors with a graph."""
     frames = list(_user_frames())
     names = {name for container in _containers(frames) for name in _names_of(container, frames)}
-    files = {frame.f_code.co_filename for frame in frames}
-    files |= {
-        str(f)
-        for m in list(sys.modules.values())
-        if (f := getattr(m, "__file__", None)) and is_user_file(str(f))
-    }
-    found = [site for file in sorted(files) for site in _fills(file, names, sites)]
-    return found[:3]
+    return list(islice((s for f in user_files(sites) for s in _fills(f, names, sites)), 3))
 
 
 def _user_frames() -> Iterator[Any]:
@@ -91,12 +85,8 @@ def _names_of(container: Any, frames: list[Any]) -> set[str]:
     return found
 
 
-def _fills(file: str, names: set[str], sites: SiteFinder) -> Iterator[Site]:
-    found = parsed(file)
-    if found is None:
-        return
-    tree, lines = found
-    for node in ast.walk(tree):
+def _fills(file: SourceFile, names: set[str], sites: SiteFinder) -> Iterator[Site]:
+    for node in ast.walk(file.tree):
         target: ast.AST | None = None
         if (
             isinstance(node, ast.Call)
@@ -118,4 +108,4 @@ def _fills(file: str, names: set[str], sites: SiteFinder) -> Iterator[Site]:
             else ""
         )
         if name in names and isinstance(node, (ast.expr, ast.stmt)):
-            yield Site(sites.shown(file), node.lineno, "", lines[node.lineno - 1].strip()[:200])
+            yield file.site(sites, node.lineno)

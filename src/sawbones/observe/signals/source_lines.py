@@ -5,12 +5,12 @@ location aid, no more.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sawbones.observe.signals.source_files import parsed_files
+from sawbones.observe.signals.source_files import SourceFile, cut_to
 from sawbones.observe.sites import SiteFinder
-from sawbones.schema import Site, SourceLine
+from sawbones.schema import SourceLine
 
 _PADDING = {
     "pad_sequence",
@@ -79,17 +79,12 @@ _MAX_LINES = 900
 _Mark = tuple[int, str, int | None, str]  # line, kind, number, name
 
 
-def user_lines(
-    sites: SiteFinder, files: set[str], scope: Mapping[str, Any]
-) -> tuple[SourceLine, ...]:
-    found: list[SourceLine] = []
-    for file, tree, lines in parsed_files(files):
-        for line, kind, function, value, name in _marks(tree, "<module>", scope):
-            if len(found) < _MAX_LINES:
-                code = lines[line - 1].strip()[:200]
-                site = Site(sites.shown(file), line, function, code)
-                found.append(SourceLine(kind, name, value, site))
-    return tuple(found)
+def user_lines(sites: SiteFinder, files: Sequence[SourceFile]) -> tuple[SourceLine, ...]:
+    def lines_in(file: SourceFile) -> Iterator[SourceLine]:
+        for line, kind, function, value, name in _marks(file.tree, "<module>", file.names):
+            yield SourceLine(kind, name, value, file.site(sites, line, function))
+
+    return cut_to(_MAX_LINES, files, lines_in)
 
 
 def _marks(
