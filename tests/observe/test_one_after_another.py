@@ -358,3 +358,38 @@ def test_a_stance_of_the_compiler_comes_back(tmp_path: Path) -> None:
             torch.compile(nn.Linear(2, 2), backend="eager")
             assert sys.modules["torch._dynamo.eval_frame"]._stance.stance == "force_eager"
         assert sys.modules["torch._dynamo.eval_frame"]._stance.stance == "eager_on_recompile"
+
+
+@pytest.mark.filterwarnings("ignore:Using `torch.compile")
+def test_what_was_compiled_before_is_not_compiled_again_for_a_deep_step(tmp_path: Path) -> None:
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    model = nn.Linear(6, 3)
+    scores = torch.compile(lambda x: torch.sin(model(x)), backend=backend)
+    x, y = _data().tensors
+
+    def train() -> list[float]:
+        losses = []
+        nn.init.constant_(model.weight, 0.1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(scores(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    with torch.no_grad():
+        model.bias.zero_()
+    bare = train()
+    with torch.no_grad():
+        model.bias.zero_()
+    with sawbones.watch(model, out=tmp_path / "run", quiet=True):
+        assert train() == bare
+    assert len(graphs) == 1
+    assert all(not deep.ops for deep in read_run(tmp_path / "run").deep)

@@ -80,7 +80,7 @@ class DeepObserver:
         self._modules = ModuleWatch(sites)
         self._tracer = Tracer(sites, self._ledger, self._modules.innermost)
         self._activations = Activations(self._ledger)
-        self._modules.on_compiled = self._give_way
+        self._modules.on_compiled = self.give_way
         self._modules.on_leaf = self._activations.on_module
         self._tracer.on_op = self._activations.on_op
         self._record: DeepStep | None = None
@@ -128,9 +128,9 @@ class DeepObserver:
             sys.modules.get("torch._dynamo.callback"), "callback_handler", None
         )
         if self._compile_callbacks is not None:
-            self._compile_callbacks.register_start_callback(self._give_way)
+            self._compile_callbacks.register_start_callback(self.give_way)
 
-    def _give_way(self, *_: Any) -> None:
+    def give_way(self, *_: Any) -> None:
         """A compiled module or function comes up: neither hooks nor mode may be there when it is
         traced or guarded.
         """
@@ -195,7 +195,7 @@ class DeepObserver:
         self._contained("stop", self._modules.stop, None)
         if self._compile_callbacks is not None:
             callbacks, self._compile_callbacks = self._compile_callbacks, None
-            self._contained("stop", lambda: callbacks.remove_start_callback(self._give_way), None)
+            self._contained("stop", lambda: callbacks.remove_start_callback(self.give_way), None)
         self._contained("stop", self._tracer.stream.stop, None)
 
     def _free(self) -> None:

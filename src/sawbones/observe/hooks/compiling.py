@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
+    _give_way_to_what_is_compiled(recorder, patches)
     if not recorder.options.eager or not hasattr(torch.compiler, "set_stance"):
         return
 
@@ -33,6 +34,25 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(
         torch, "compile", make
     )  # Module.compile and the decorator come through here too
+
+
+def _give_way_to_what_is_compiled(recorder: Recorder, patches: Patches) -> None:
+    """A function that was compiled before it is watched would be compiled again for the mode and
+    the hooks of a deep step. torch asks this before it looks whether what it has still fits.
+    """
+    compiler = sys.modules.get("torch._dynamo.eval_frame")
+
+    def make(original: Any) -> Any:
+        def _callback_from_stance(callback: Any) -> Any:
+            found = original(callback)
+            if found not in (None, False) and recorder.deep is not None and recorder.is_host():
+                recorder.guard("deep", recorder.deep.give_way)
+            return found
+
+        return _callback_from_stance
+
+    if compiler is not None:
+        patches.replace(compiler, "_callback_from_stance", make)
 
 
 def _stay_eager(recorder: Recorder, patches: Patches) -> None:
