@@ -4,10 +4,13 @@ well.
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import subjects
+import torch
 from torch import Tensor
 
 import sawbones
@@ -25,6 +28,25 @@ def test_a_healthy_subject_passes_every_layer() -> None:
     )
     assert {probe.fault for probe in PROBES} <= {*triage.report.looked, "loss.wrong-loss"}
     assert triage.report.steps == 12
+
+
+def test_the_random_streams_go_on_as_if_nothing_had_been_checked() -> None:
+    def drawn() -> tuple[object, ...]:
+        return torch.rand(2).tolist(), np.random.rand(2).tolist(), random.random()
+
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    expected = drawn()
+    torch.set_rng_state(states[0])
+    np.random.set_state(states[1])
+    random.setstate(states[2])
+    sawbones.check(subjects.subject, steps=2)
+    assert drawn() == expected
+
+
+def test_a_function_that_was_compiled_before_hides_nothing() -> None:
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    triage = sawbones.check(subjects.double_softmax, layers=("loss",), steps=6)
+    assert [f.fault for f in triage.hard] == ["loss.double-softmax"]
 
 
 @pytest.mark.parametrize("fault", subjects.SICK)

@@ -67,6 +67,6 @@ def _standing(function: Any) -> Any:
     """Past wrappers of ours whose time is over. (The mark names its owner: `functools.wraps` copies
     it.)
     """
-    while getattr(function, "__sawbones_over__", None) is function:
+    while function is not None and getattr(function, "__sawbones_over__", None) is function:
         function = function.__sawbones__
     return function

@@ -75,19 +75,22 @@ def check(
     say: Say = lambda layer, text: None,
 ) -> Triage:
     """The triage of a subject (see sawbones.Subject): in each layer the pieces first, then a
-    recorded training.
+    recorded training. The random streams of the process are as before when it is done.
     """
+    from sawbones.observe.random_streams import streams_put_back
+
     began = time.monotonic()
     whole = as_subject(subject)
     state = _State(Bench(whole, seed), grades or Grades(), only, steps, say)
     _record_opt_outs(state, layers)
     done: list[str] = []
     try:
-        for layer in (name for name in LAYERS if name in layers):
-            done.append(layer)
-            _look(state, layer)
-            if state.error is not None or (not keep_going and _fails(state)):
-                break
+        with streams_put_back():
+            for layer in (name for name in LAYERS if name in layers):
+                done.append(layer)
+                _look(state, layer)
+                if state.error is not None or (not keep_going and _fails(state)):
+                    break
     except (
         Exception
     ) as error:  # the subject's own code: it is the patient, and its failure is the report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,12 +18,9 @@ MOST_EVALUATED = 8  # batches per evaluation
 
 
 def seed_all(seed: int) -> None:
-    import numpy as np
-    import torch
+    from sawbones.observe.random_streams import seed_streams
 
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
+    seed_streams(seed)
 
 
 def endless(make: Callable[[], Iterable[Any]]) -> Iterator[Any]:

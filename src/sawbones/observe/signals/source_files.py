@@ -67,8 +67,9 @@ def cut_to(
 
 def _file_of(module: ModuleType | None) -> str | None:
     file = getattr(module, "__file__", None)
-    is_source = isinstance(file, str) and file.endswith(".py")
-    return file if is_source and is_user_file(file) else None
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return None
+    return file if is_user_file(file) else None
 
 
 def _on_the_way() -> Iterator[str]:
