@@ -39,9 +39,9 @@ def user_files(sites: SiteFinder, most: int = MOST_FILES) -> list[SourceFile]:
     main = sys.modules.get("__main__")
     program, cells = getattr(main, "__file__", None), run_cells()
     modules = {f: m for m in list(sys.modules.values()) if (f := _file_of(m)) is not None}
-    seen = [*sites.files(), *_on_the_way()]
-    near = [*cells, *(f for f in seen if is_user_file(f))]
     is_own = bool(cells) or (program is not None and is_user_file(program))
+    seen = [*sites.files(), *([] if is_own else _on_the_way())]
+    near = [*cells, *(f for f in seen if is_user_file(f))]
     if program is not None and (is_own or program in seen):
         near.insert(0, program)
     found: dict[str, SourceFile] = {}
