@@ -34,7 +34,7 @@ class Patches:
         def undo() -> None:
             # Somebody may have patched on top of us: leave theirs alone, it still calls the
             # original through ours, which may come to light again once theirs is gone.
-            new.__sawbones_over__ = new
+            new.__sawbones_over__ = id(new)
             if vars(owner).get(name) is new:
                 setattr(owner, name, _standing(original))
 
@@ -67,6 +67,6 @@ def _standing(function: Any) -> Any:
     """Past wrappers of ours whose time is over. (The mark names its owner: `functools.wraps` copies
     it.)
     """
-    while function is not None and getattr(function, "__sawbones_over__", None) is function:
+    while getattr(function, "__sawbones_over__", None) == id(function):
         function = function.__sawbones__
     return function
