@@ -93,6 +93,7 @@ class Running:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self.family: dict[int, str] = {}
+        self.sent: list[float] = []  # when each signal was
 
     def wait_and_look(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
@@ -102,6 +103,7 @@ class Running:
         self.family |= descendants(self.process.pid)
 
     def send(self, number: signal.Signals) -> None:
+        self.sent.append(time.monotonic())
         self.process.send_signal(number)
 
     def ended(self, seconds: float = 60.0) -> tuple[int, str, str]:

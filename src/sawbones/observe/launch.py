@@ -244,15 +244,18 @@ def run_script(
         run_main = prepare_main(script, argv, _module_of(script))
     if session.sources is not None:
         session.sources.start()
-    ending = _execute(run_main, session)
-    if session.sources is not None:
-        session.sources.stop()
-    session.ending = ending
-    if ending.kind == "finished" and _other_threads():
-        # The script goes on in them: Python waits for them before it calls this.
-        atexit.register(session.finish)
-    else:
-        session.finish()
+    error = _execute(run_main)
+    with HOLDING:  # a second Ctrl-C must not cost what the first has left to tell and to write
+        ending = _ending(error, session)
+        del error  # its traceback holds this frame
+        if session.sources is not None:
+            session.sources.stop()
+        session.ending = ending
+        if ending.kind == "finished" and _other_threads():
+            # The script goes on in them: Python waits for them before it calls this.
+            atexit.register(session.finish)
+        else:
+            session.finish()
     return ending.exit_code or 0, session
 
 
@@ -272,23 +275,34 @@ def _other_threads() -> bool:
     return any(t is not here and not t.daemon for t in threading.enumerate())
 
 
-def _execute(run_main: Callable[[], None], session: Session) -> Ending:
+def _execute(run_main: Callable[[], None]) -> BaseException | None:
+    """What the script raised is told by the caller, where it is no longer being handled: an error
+    of the script's own excepthook would be shown as one that came of it.
+    """
     try:
         run_main()
-    except SystemExit as leaving:
-        return exited(leaving, speak=True)
-    except KeyboardInterrupt as error:
+    except BaseException as error:
+        return error
+    return None
+
+
+HOLDING.bridges.update((_execute.__code__, run_script.__code__))
+
+
+def _ending(error: BaseException | None, session: Session) -> Ending:
+    if error is None:
+        return Ending("finished", 0)
+    if isinstance(error, SystemExit):
+        return exited(error, speak=True)
+    if isinstance(error, KeyboardInterrupt):
         if session.recorder is not None and session.recorder.stop_wanted:
             return Ending("interrupted", 1, message=session.recorder.stop_wanted)
         print_exception(error)
         return Ending("interrupted", 130)
-    except BaseException as error:
-        if is_budget(error):
-            return Ending("budget", 0, message=str(error))  # which budget: steps or seconds
-        print_exception(error)
-        with HOLDING:
-            return crashed(error, session)
-    return Ending("finished", 0)
+    if is_budget(error):
+        return Ending("budget", 0, message=str(error))  # which budget: steps or seconds
+    print_exception(error)
+    return crashed(error, session)
 
 
 def is_budget(error: BaseException) -> bool:

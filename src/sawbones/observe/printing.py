@@ -8,6 +8,7 @@ import traceback
 from types import TracebackType
 from typing import NoReturn
 
+from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.sites import is_own_file
 
 _ERROR_FD = 2
@@ -18,13 +19,27 @@ def print_exception(error: BaseException) -> None:
     _strip(error, set())
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     try:
-        sys.excepthook(type(error), error, error.__traceback__)
+        _call_hook(error)
     except BaseException as in_hook:
         print("Error in sys.excepthook:", file=sys.stderr)
         _strip(in_hook, {id(error)})
         traceback.print_exception(in_hook)
         print("\nOriginal exception was:", file=sys.stderr)
         traceback.print_exception(error)
+
+
+def _call_hook(error: BaseException) -> None:
+    """The interpreter's own cannot be interrupted; one of the script's can."""
+    held = HOLDING.depth
+    if sys.excepthook is not sys.__excepthook__:
+        HOLDING.depth = 0
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    finally:
+        HOLDING.depth = held
+
+
+HOLDING.bridges.add(_call_hook.__code__)
 
 
 def print_exit_text(text: object) -> None:
@@ -62,13 +77,19 @@ def _strip(error: BaseException | None, seen: set[int]) -> None:
 
 
 def _without_own(tb: TracebackType | None) -> TracebackType | None:
-    while tb is not None and is_own_file(tb.tb_frame.f_code.co_filename):
-        tb = tb.tb_next
-    first = tb
+    kept: list[TracebackType] = []
     while tb is not None:
-        after = tb.tb_next
-        while after is not None and is_own_file(after.tb_frame.f_code.co_filename):
-            after = after.tb_next
-        tb.tb_next = after
-        tb = after
-    return first
+        if not is_own_file(tb.tb_frame.f_code.co_filename):
+            kept.append(tb)
+        elif tb.tb_next is not None and not _imports(tb.tb_next):
+            # Python takes an import's own frames out, but not where ours stands in their middle.
+            while kept and _imports(kept[-1]):
+                kept.pop()
+        tb = tb.tb_next
+    for this, after in zip(kept, [*kept[1:], None], strict=True):
+        this.tb_next = after
+    return kept[0] if kept else None
+
+
+def _imports(tb: TracebackType) -> bool:
+    return tb.tb_frame.f_code.co_filename.startswith("<frozen importlib.")
