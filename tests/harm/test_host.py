@@ -14,8 +14,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from host_runs import SOURCE, both, case_names, environment, script, written
+
+from sawbones.store import read_run
 
 EVERY = 3  # of the long cases runs in an ordinary test run
 SHORT = [f"{name}:{case}" for name in ("sees.py", "ends.py") for case in case_names(name)]
@@ -99,6 +102,12 @@ def test_a_script_runs_as_under_python(given: str, tmp_path: Path) -> None:
     bare, watched = both(tmp_path, script(name), [name, case], stdin="first\nsecond\nrest")
     assert bare.stdout or bare.stderr or bare.status or case in SILENT
     assert watched == bare
+    assert "is off from here" not in _log(tmp_path)
+
+
+def _log(folder: Path) -> str:
+    log = folder / "b" / "run" / "sawbones.log"
+    return log.read_text() if log.exists() else ""
 
 
 SILENT = ("exit_none", "exit_false", "exit_in_thread", "daemon_thread_left", "no_stdout")
@@ -185,8 +194,7 @@ def test_what_another_thread_throws_in_reaches_the_script_and_leaves_nothing_beh
     num = "200" if os.environ.get("SAWBONES_HARM") else "60"
     _, watched = both(tmp_path, script("alarms.py"), ["alarms.py", how, num, "thrown"])
     assert (watched.stdout, watched.status) == (f"caught {num} switched off by us 0\n", 0)
-    log = tmp_path / "b" / "run" / "sawbones.log"
-    assert not log.exists() or "is off from here" not in log.read_text()
+    assert "is off from here" not in _log(tmp_path)
 
 
 @pytest.mark.skipif(not os.environ.get("SAWBONES_HARM"), reason="twenty runs: `make harm`")
@@ -195,6 +203,24 @@ def test_threads_that_train_never_crash(tmp_path: Path) -> None:
         args = ["trains.py", "several_threads"]
         bare, watched = both(tmp_path / str(number), script("trains.py"), args)
         assert watched == bare and watched.status == 0
+
+
+def test_watching_goes_on_once_one_thread_is_left(tmp_path: Path) -> None:
+    args = ["trains.py", "threads_that_train_in_between"]
+    bare, watched = both(tmp_path, script("trains.py"), args)
+    assert watched == bare
+    assert _log(tmp_path).count("Watching pauses at step") == 1
+    run = read_run(tmp_path / "b" / "run")
+    # Two of the main thread's three trainings of 12 steps come after threads that trained.
+    assert run.num_steps >= 36 and not run.stopped
+    uncleared = [e for e in run.events if e.kind == "step" and e.data["uncleared"]]
+    assert uncleared == []
+
+
+def test_losses_in_other_layouts_are_read(tmp_path: Path) -> None:
+    _, watched = both(tmp_path, script("trains.py"), ["trains.py", "losses_in_other_layouts"])
+    assert watched.status == 0 and "is off from here" not in _log(tmp_path)
+    assert np.isfinite(read_run(tmp_path / "b" / "run").steps["loss"]).all()
 
 
 FULL = """

@@ -115,20 +115,22 @@ def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dic
     """Variables of the loop that hold as many examples as the model is given: targets, masks,
     indices.
     """
-    sizes = {t.shape[0] for t in inputs if t.dim()}
+    sizes = {_num_rows(t) for t in inputs} - {0}
     found: dict[str, Any] = {}
     for name, value in variables.items():
         kind = value.__class__
         if kind is torch.Tensor:
-            if value.dim() and value.shape[0] in sizes and not value.requires_grad:
+            if _num_rows(value) in sizes and not value.requires_grad:
                 found[name] = value
         elif kind in _CONTAINERS and 0 < len(value) <= 8:
             inner = tensors_in(value)
-            if inner and all(
-                not t.requires_grad and t.dim() and t.shape[0] in sizes for _, t in inner
-            ):
+            if inner and all(not t.requires_grad and _num_rows(t) in sizes for _, t in inner):
                 found[name] = value
     return found
+
+
+def _num_rows(value: torch.Tensor) -> int:
+    return value.shape[0] if value.dim() and not value.is_nested else 0
 
 
 def aliased(value: Any) -> Any:

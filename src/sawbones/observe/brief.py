@@ -22,6 +22,7 @@ import torch
 from torch import distributed as dist
 from torch import nn
 
+from sawbones.observe.calls import is_training
 from sawbones.observe.census import unwrap
 from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.steps import Held, brief_rows, plain_lr
@@ -75,7 +76,7 @@ class Brief:
         if self._may:
             # Weakly: models may come and go without any step of an optimizer in between.
             inner = weakref.ref(unwrap(module))
-            mode = getattr(module, "training", True)
+            mode = is_training(module)
             self._models[id(module)] = (weakref.ref(module), inner, mode)
 
     def fetched(self, iterator: Any) -> None:
@@ -173,7 +174,7 @@ class Brief:
         inner = known[1]() if known is not None and known[0]() is module else None
         if known is None or inner is None:
             return r.census.is_no_model(module) or self.leave()
-        if module.training is not known[2] or not torch.is_grad_enabled():
+        if is_training(module) is not known[2] or not torch.is_grad_enabled():
             return self.leave()
         if not r.batches.loader_seen:
             if not r.batches.passed((args, kwargs)):

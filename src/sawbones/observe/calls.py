@@ -11,6 +11,11 @@ from sawbones.observe.batches import shapes_of
 from sawbones.observe.fingerprints import tensors_in
 
 
+def is_training(module: nn.Module) -> bool:
+    """Some scripts take the attribute away from modules that have no use for it."""
+    return bool(getattr(module, "training", True))
+
+
 def forward_facts(module: nn.Module, inner: nn.Module, grad: bool, given: Any) -> dict[str, Any]:
     found = tensors_in(given)
     device = next((t.device.type for _, t in found), "cpu")
@@ -21,7 +26,7 @@ def forward_facts(module: nn.Module, inner: nn.Module, grad: bool, given: Any) -
     )
     return {
         "module": type(inner).__name__,
-        "training": module.training,
+        "training": is_training(module),
         "grad": grad,
         "inference": torch.is_inference_mode_enabled(),
         "autocast": autocast,

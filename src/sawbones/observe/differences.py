@@ -42,11 +42,13 @@ ALLOWED = (
         "the script runs inside of our own `main`",
     ),
     Difference(
-        "a traceback that the script formats itself may hold frames of Sawbones",
+        "a traceback that the script formats itself may hold frames of Sawbones, and a warning of "
+        "torch's compiled code, on a deep step, name a line of ours",
         "our wrappers are on the way; the traceback of an uncaught exception is without them",
     ),
     Difference(
-        "a signal that comes while our own code runs is handled a moment later",
+        "a signal that comes while our own code runs is handled a moment later; while a recording is "
+        "closed, Ctrl-C changes nothing",
         "an exception of a handler would otherwise end our code half way",
     ),
     Difference(
@@ -62,7 +64,7 @@ ALLOWED = (
         "they write the recording, see where training waits, and compare ranks",
     ),
     Difference(
-        "several threads that train at the same time are not recorded",
+        "several threads that train at the same time are not recorded; once one is left, it is",
         "reading the gradients of one while another changes them would crash the process",
     ),
     Difference(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from itertools import pairwise
 from types import TracebackType
 from typing import NoReturn
 
@@ -86,8 +87,10 @@ def _without_own(tb: TracebackType | None) -> TracebackType | None:
             while kept and _imports(kept[-1]):
                 kept.pop()
         tb = tb.tb_next
-    for this, after in zip(kept, [*kept[1:], None], strict=True):
+    for this, after in pairwise(kept):
         this.tb_next = after
+    if kept:
+        kept[-1].tb_next = None
     return kept[0] if kept else None
 
 

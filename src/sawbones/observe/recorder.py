@@ -23,7 +23,7 @@ from sawbones.observe import hand_stepped
 from sawbones.observe.answers import Answers
 from sawbones.observe.batches import FULL_BATCHES, BatchLog
 from sawbones.observe.brief import Brief
-from sawbones.observe.calls import forward_facts
+from sawbones.observe.calls import forward_facts, is_training
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.cpu_time import Clock, cpu_time
@@ -236,7 +236,7 @@ class Recorder:
         nothing was ever learnt from.
         """
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        return not grad or (not getattr(module, "training", True) and self.batches.is_held_out)
+        return not grad or (not is_training(module) and self.batches.is_held_out)
 
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -348,6 +348,13 @@ class Recorder:
         observer, self.deep = self.deep, None
         if observer is not None:
             observer.drop()
+
+    def begin_anew(self) -> None:
+        """What came before the pause is not taken for what led to this step."""
+        self.drop_deep()
+        self.let_go()
+        self.microstep = 0
+        self.steps.begin_anew()
 
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None

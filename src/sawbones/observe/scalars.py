@@ -36,9 +36,10 @@ class ScalarReader:
             deliver(float(value) if value is not None else math.nan)
             return
         tensor = value.detach()
-        if tensor.layout is not torch.strided or tensor.is_nested:
-            deliver(math.nan)
-            return
+        if tensor.is_nested:
+            tensor = torch.cat([part.reshape(-1) for part in tensor.unbind()])
+        elif tensor.layout is not torch.strided:  # no number at all would look like a loss of NaN
+            tensor = tensor.to_dense()
         if tensor.numel() != 1:
             tensor = tensor.float().mean()
         if tensor.device.type == "cpu":

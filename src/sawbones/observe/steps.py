@@ -70,18 +70,25 @@ class StepLog:
             False  # an optimizer object has stepped: no hand-written update is looked for
         )
         self.by_hand = False  # parameters were seen to change without one
-        self._hand = Handwork(recorder.census)
         # gradients that torch.autograd.grad handed to the script, by identity of the parameter
         self._asked: dict[int, torch.Tensor | None] = {}
+        self.begin_anew()
         # told of the parameters, when the next backward pass begins
         self.on_manual_step: list[Callable[[list[torch.Tensor]], None]] = []
         self._updates = UpdateLog(recorder) if recorder.options.journal else None
-        self.marks = GradientMarks(None if recorder.options.journal else MARKED)
         self._memory = MemoryReader()
         self._last_time = time.perf_counter()
         self.last_deep = -1
         self.wait_ms = 0.0
         self._between = False  # a step is over and the next forward has not begun
+
+    def begin_anew(self) -> None:
+        """Parameters and gradients may have changed while nobody looked."""
+        self._hand = Handwork(self._r.census)
+        self.marks = GradientMarks(None if self._r.options.journal else MARKED)
+        self._asked.clear()
+        for held in self._held.values():
+            held.began, held.grads = False, []
 
     def params_changed(self) -> None:
         """A new model was seen: tensors may have names now, so their list is written again."""

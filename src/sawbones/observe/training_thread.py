@@ -1,5 +1,5 @@
 """Which thread trains. Only one is recorded: a hook that reads the gradients of one thread while
-another changes them would crash the process.
+another changes them would crash the process. While several train, watching pauses.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ class TrainingThread:
         self._r = recorder
         self.ident: int | None = None  # of the thread that made the first backward pass or step
         self.in_backward = False
+        self._lock = threading.Lock()
+        self._beside: set[threading.Thread] = set()  # those that have trained since watching paused
+        self._was_told = False
         HOLDING.thread = get_ident()  # until then the one that starts the recording
 
     def is_here(self) -> bool:
@@ -35,20 +38,43 @@ class TrainingThread:
             return True
         if self._is_on_behalf():
             return True
-        self._stop_watching()
+        self._pause()
         self._wait_for_hooks()
         return False
 
-    def _stop_watching(self) -> None:
+    def resumes(self) -> bool:
+        """Asked by backward passes that are not watched: whether that is the pause, and of the
+        threads that trained in it only this one is left.
+        """
+        recorder, here = self._r, threading.current_thread()
+        with self._lock:
+            if self._beside:
+                self._beside.add(here)
+                if any(thread is not here and thread.is_alive() for thread in self._beside):
+                    return False
+                self._beside.clear()
+                self._becomes(get_ident())
+                recorder.guard.stopped, recorder.active = False, True
+                recorder.guard("backward", recorder.begin_anew)
+                recorder.facts.pop("stopped", None)
+        return recorder.trains_here()  # another one may have gone on meanwhile
+
+    def _pause(self) -> None:
         recorder, why = self._r, "several threads train at the same time"
-        recorder.active = False
-        recorder.guard.stopped = True
-        recorder.facts["stopped"] = why
-        if recorder.deep is not None:
-            recorder.deep.pause()
-        recorder.guard.say(
-            f"{why}. Watching ends here, at step {recorder.step}. Training continues unchanged."
-        )
+        with self._lock:
+            self._beside.update(t for t in threading.enumerate() if t.ident == self.ident)
+            self._beside.add(threading.current_thread())
+            recorder.active = False
+            recorder.guard.stopped = True
+            recorder.facts["stopped"] = why
+            if recorder.deep is not None:
+                recorder.deep.pause()
+        if not self._was_told:
+            self._was_told = True
+            recorder.guard.say(
+                f"{why}. Watching pauses at step {recorder.step} until one of them is left. "
+                "Training continues unchanged."
+            )
 
     def _is_on_behalf(self) -> bool:
         """A thread of the autograd engine, which Python did not start, during a backward pass:

@@ -37,7 +37,7 @@ def set_mode(recorder: Any, training: bool) -> None:
         ):
             return real_call(self, *args, **kwargs)
         seen["calls"] += 1
-        wrong = [m for m in self.modules() if m.training is not training]
+        wrong = [m for m in self.modules() if getattr(m, "training", training) is not training]
         if not any(_depends_on_mode(m) for m in wrong):
             return real_call(self, *args, **kwargs)
         if not seen["changed"]:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 import weakref
 
 import torch
@@ -380,8 +381,6 @@ def optimizer_state():
 
 @case
 def clipping_of_a_used_up_generator():
-    import warnings
-
     model = network()
     model(torch.ones(2, 8)).sum().backward()
     parameters = model.parameters()
@@ -416,8 +415,6 @@ def models_that_come_and_go_without_an_optimizer():
 
 @case
 def more_samples_than_an_iterable_data_set_says():
-    import warnings
-
     class Longer(torch.utils.data.IterableDataset):
         def __len__(self):
             return 2
@@ -446,15 +443,60 @@ def layers_without_a_shape_yet_and_without_a_mode():
     lazy = nn.Sequential(nn.LazyBatchNorm1d(), nn.LazyLinear(2))
     print(lazy(torch.ones(4, 3)).shape)
 
-    class Bare(nn.Module):
-        def __init__(self):
-            super().__init__()
-            del self.training
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)
+    outer = nn.Sequential(nn.Linear(4, 4))
+    del layer.self_attn.training, outer.training
+    optimizer = torch.optim.SGD([*layer.parameters(), *outer.parameters()], 0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = outer(torch.ones(2, 4)).square().sum()
+        try:
+            loss = loss + layer(torch.ones(2, 3, 4)).square().sum()
+        except AttributeError as error:
+            print(error)
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            outer(torch.ones(2, 4))
+        print(loss.item().hex())
 
-        def forward(self, rows):
-            return rows * 2
 
-    print(Bare()(torch.ones(2, requires_grad=True)).sum().item())
+@case
+def losses_in_other_layouts():
+    warnings.simplefilter("ignore")  # one of torch's compiled code names the line that called it
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    for _ in range(6):
+        optimizer.zero_grad()
+        rows = model(torch.ones(2, 8))
+        if torch.backends.mkldnn.is_available():
+            rows.to_mkldnn().backward(torch.ones_like(rows).to_mkldnn())
+        else:
+            rows.backward(torch.ones_like(rows))
+        nested = torch.nested.as_nested_tensor([model(torch.ones(k, 8)) for k in (1, 2)])
+        nested.backward(torch.nested.nested_tensor([torch.ones(k, 1) for k in (1, 2)]))
+        optimizer.step()
+        print([parameter.grad.sum().item().hex() for parameter in model.parameters()])
+
+
+@case
+def threads_that_train_in_between():
+    model, others = network().eval(), [network(k).eval() for k in range(3)]
+    for _ in range(2):
+        print(train(model)[-1])
+        found = {}
+
+        def work(k, found=found):
+            found[k] = train(others[k], 30, seed=k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print([found[k][-1] for k in range(3)])
+    print(train(model)[-1])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as global_hooks
 
+from sawbones.observe.calls import is_training
 from sawbones.observe.guard import is_from_outside
 from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.sites import SiteFinder
@@ -54,7 +55,7 @@ class ModuleCall:
         self.site = site
         self.inputs = inputs
         self.outputs: list[Any] | None = None
-        self.training = module.training
+        self.training = is_training(module)
         self.grad = torch.is_grad_enabled()
         self.args: tuple[Any, ...] = ()
         self.kwargs: dict[str, Any] = {}
@@ -152,7 +153,7 @@ class ModuleWatch:
             any(p.requires_grad for p in module.parameters())
             or any(t.requires_grad for t in tensors_in(args))
         )
-        if not module.training and not learns:
+        if not is_training(module) and not learns:
             guard = torch._C.DisableTorchFunction()
             guard.__enter__()
             self._suspended.append((module, guard))

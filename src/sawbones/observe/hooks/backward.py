@@ -24,7 +24,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make(original: Any) -> Any:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-            if is_tracing() or not recorder.trains_here():
+            if is_tracing() or not (recorder.trains_here() or threads.resumes()):
                 original(tensors, *args, **kwargs)
                 return
             passes["backward"] += 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from sawbones.observe.calls import is_training
 from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.observer import DeepObserver
 from sawbones.observe.patches import Patches
@@ -62,7 +63,7 @@ class CachedDecoding:
         tokens = next(
             (t for t in tensors_in((args, kwargs)) if t.dim() == 2 and t.dtype == torch.long), None
         )
-        if tokens is None or module.training:
+        if tokens is None or is_training(module):
             return None
         chain = self._chain
         beside = [

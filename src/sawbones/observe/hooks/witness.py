@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from sawbones.observe.calls import is_training
 from sawbones.observe.census import has_parameters
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
@@ -115,7 +116,7 @@ class _Witness:
                 self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
         elif self.model is not None:
             if self.told.looks_inside(name):
-                training = self.model.training
+                training = is_training(self.model)
                 self.guarded("evaluation", self.told.inside, name, args, kwargs, result, training)
         else:
             if self.told.looks_outside(name, result):

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from sawbones.observe.calls import is_training
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.populations.held import (
     LEAST_ROWS,
@@ -228,7 +229,7 @@ class PassLog:
         alike = likeness(trained, module) if trained is not None else None
         tensors = [t for _, t in tensors_in(given)]
         shape = tuple(tensors[0].shape[1:]) if len(tensors) == 1 else None
-        made = Pass(lines, number, state, alike, module.training, shape)
+        made = Pass(lines, number, state, alike, is_training(module), shape)
         made.held = [h for h in held_columns(inner) if h.digest in (self._held_before or ())]
         self.passes.append(made)
         return made

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sawbones.observe.calls import is_training
 from sawbones.observe.journal import Journal
 from sawbones.observe.populations.likeness import cosine_of
 from sawbones.observe.populations.serving import COPY_COSINE
@@ -47,7 +48,7 @@ class NormCopies:
         self._copies: dict[int, NormCopy] = {}  # by the module's identity, as it answered last
 
     def called(self, module: nn.Module, phase: str, step: int) -> None:
-        if not module.training:
+        if not is_training(module):
             state = (step, _writes(module))
             if self._looked.get(id(module)) != state:  # an evaluation has many calls
                 self._looked[id(module)] = state
