@@ -4,6 +4,7 @@ another changes them would crash the process. While several train, watching paus
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from threading import get_ident
@@ -47,6 +48,8 @@ class TrainingThread:
         threads that trained in it only this one is left.
         """
         recorder, here = self._r, threading.current_thread()
+        if os.getpid() != recorder.pid or (HOLDING.depth and HOLDING.thread == get_ident()):
+            return False  # a fork, where the lock may never be free, or a pass of our own
         with self._lock:
             if self._beside:
                 self._beside.add(here)
