@@ -349,13 +349,6 @@ class Recorder:
         if observer is not None:
             observer.drop()
 
-    def begin_anew(self) -> None:
-        """What came before the pause is not taken for what led to this step."""
-        self.drop_deep()
-        self.let_go()
-        self.microstep = 0
-        self.steps.begin_anew()
-
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
     ) -> None:

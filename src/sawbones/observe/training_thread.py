@@ -58,9 +58,16 @@ class TrainingThread:
                 self._beside.clear()
                 self._becomes(get_ident())
                 recorder.guard.stopped, recorder.active = False, True
-                recorder.guard("backward", recorder.begin_anew)
+                recorder.guard("backward", self._begin_anew)
                 recorder.facts.pop("stopped", None)
         return recorder.trains_here()  # another one may have gone on meanwhile
+
+    def _begin_anew(self) -> None:
+        """What came before the pause is not taken for what led to this step."""
+        self._r.drop_deep()
+        self._r.let_go()
+        self._r.microstep = 0
+        self._r.steps.begin_anew()
 
     def _pause(self) -> None:
         recorder, why = self._r, "several threads train at the same time"
