@@ -29,32 +29,31 @@ def _watched(num_steps: int) -> Run:
     return Run("train.py", (), "", {}, Ending("budget", message="seconds"), steps=steps)
 
 
-def _at_the_end(folder: Path, source: str, watched: Run, beside: bool = False) -> tuple[Run, str]:
+def _at_the_end(folder: Path, source: str, watched: Run, beside: bool = False) -> Run:
     (folder / "train.py").write_text(source)
     with Bench(Patient("train.py", (), folder), 200.0) as bench:
-        later = ToTheEnd(bench, watched, 80.0, beside=beside)
-        return later.joined(watched), later.unseen()
+        return ToTheEnd(bench, watched, 80.0, beside=beside).joined(watched)
 
 
 def test_an_exception_behind_the_last_watched_step_is_found(tmp_path):
-    run, _ = _at_the_end(tmp_path, FAILS, _watched(5))
+    run = _at_the_end(tmp_path, FAILS, _watched(5))
     assert (run.ending.kind, run.ending.exception) == ("exception", "KeyError")
     assert run.ending.crash is not None and run.num_steps == 5
 
 
 def test_it_is_found_beside_the_trials_as_well(tmp_path):
-    run, _ = _at_the_end(tmp_path, FAILS, _watched(5), beside=True)
+    run = _at_the_end(tmp_path, FAILS, _watched(5), beside=True)
     assert run.ending.exception == "KeyError"
 
 
 def test_one_that_comes_earlier_than_what_was_watched_is_not_the_scripts(tmp_path):
     watched = _watched(STEPS + 1)
-    assert _at_the_end(tmp_path, FAILS, watched)[0] == watched
+    assert _at_the_end(tmp_path, FAILS, watched) == watched
 
 
-def test_of_a_script_that_ends_well_nothing_is_left_unseen(tmp_path):
+def test_a_script_that_ends_well_adds_nothing(tmp_path):
     watched = _watched(5)
-    assert _at_the_end(tmp_path, TRAINING, watched) == (watched, "")
+    assert _at_the_end(tmp_path, TRAINING, watched) == watched
 
 
 def test_a_number_of_steps_that_was_asked_for_is_no_cut():

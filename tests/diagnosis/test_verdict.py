@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sawbones.diagnosis.verdict import ENOUGH_STEPS, judge
+from sawbones.diagnosis.verdict import judge
 from sawbones.schema import Ending, Finding, Run, Symptom
 from sawbones.schema.one_off import HeldBack
 
@@ -56,16 +56,22 @@ def test_a_process_that_died_under_its_script_is_a_crash():
 
 
 @pytest.mark.parametrize("kind", ["budget", "interrupted", "terminated", "killed", "hang"])
-def test_a_run_that_was_cut_short_is_judged_once_enough_was_seen(kind):
-    few = judge(run(kind, ENOUGH_STEPS - 1), (), looked=60, blind=20)
-    assert few.verdict == "inconclusive"
-    assert str(ENOUGH_STEPS - 1) in few.why
-    assert verdict(run(kind, ENOUGH_STEPS)) == "healthy"
+def test_a_run_that_was_cut_before_the_script_ended_is_inconclusive(kind):
+    judged = judge(run(kind, 5000), (), looked=60, blind=20)
+    assert judged.verdict == "inconclusive"
+    assert "after 5000 steps, before the script ended" in judged.why
+    assert verdict(run(kind, 5000), LIKELY) == "sick"
+
+
+def test_the_reason_is_that_of_the_cut():
+    late = judge(run("budget", message="seconds"), (), looked=60, blind=20)
+    assert late.why.startswith("the time for observing it was up")
+    live = judge(run("budget", message="still recording"), (), looked=60, blind=20)
+    assert live.why == "it is still being recorded after 50 steps, before the script ended"
 
 
 def test_a_number_of_steps_that_the_user_asked_for_is_no_cut():
     assert verdict(run("budget", 5, message="steps")) == "healthy"
-    assert verdict(run("budget", 5, message="seconds")) == "inconclusive"
 
 
 def test_an_interrupted_diagnosis_is_inconclusive_however_much_was_seen():

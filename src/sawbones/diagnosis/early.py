@@ -1,4 +1,6 @@
-"""Looks at a recording while the script still runs, so that a cause is told when it is proven."""
+"""Looks at a recording while the script still runs: what is proven is told, and a run that is
+known to be ill need not be watched to its end.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,19 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sawbones import faults
-from sawbones.schema import Finding
+from sawbones import faults, symptoms
+from sawbones.diagnosis.ordering import acts, settle
+from sawbones.schema import Finding, Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.store import read_run
 
 FIRST_LOOK_S = 1.0
 SHARE = 0.07  # of a core, at most, for looking; on a busy machine the clock would say too much
-MOST_STEPS = 20_000  # a longer recording takes seconds to read: it is read at the end
 
 
 class EarlyLook:
-    """What two looks in a row call proven, with steps in between, is told: half a recording may
-    lack what speaks against a finding.
+    """What two looks in a row say, with steps in between, is believed: half a recording may lack
+    what speaks against a finding.
     """
 
     def __init__(self, only: str, tell: Callable[[Sequence[Finding]], None]) -> None:
@@ -27,6 +29,8 @@ class EarlyLook:
         self._next = time.monotonic() + FIRST_LOOK_S
         self._steps = 0
         self._before: set[str] = set()
+        self._seemed_ill = False
+        self.is_ill = False  # whatever comes, the run will be called sick or unexplained
 
     def look(self, folder: Path) -> None:
         if time.monotonic() < self._next:
@@ -37,14 +41,21 @@ class EarlyLook:
             run = read_run(folder)
         except (SawbonesError, OSError):  # nothing is there yet
             return
-        if run.num_steps > MOST_STEPS:
-            self._next = float("inf")
-            return
         if run.num_steps <= self._steps:
             return
         self._steps = run.num_steps
-        proven = [f for f in faults.read(run, self._only).findings if f.status == "proven"]
+        found = faults.read(run, self._only).findings
+        proven = [f for f in found if f.status == "proven"]
         self._tell([finding for finding in proven if finding.fault in self._before])
         self._before = {finding.fault for finding in proven}
+        ill = _ill(run, found)
+        self.is_ill, self._seemed_ill = ill and self._seemed_ill, ill
         took = time.process_time() - began
         self._next = time.monotonic() + max(1.0, took / SHARE)
+
+
+def _ill(run: Run, found: Sequence[Finding]) -> bool:
+    causes = settle(list(map(faults.as_far_as_known, found)))[0]
+    if any(f.status in ("likely", "proven") and acts(f) for f in causes):
+        return True
+    return any(symptom.stands for symptom in symptoms.read(run).symptoms)

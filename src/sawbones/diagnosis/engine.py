@@ -36,7 +36,10 @@ from sawbones.trials.source_change import change_at_source
 from sawbones.trials.strangers import keep_apart, without_filled
 from sawbones.trials.twin import compare
 
-OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the trials
+# Of the budget. A run that is known to be ill by then leaves the rest to the trials; any other is
+# watched to its end, or until there is just enough left for a second run and for changed rows.
+WATCH_ILL_SHARE = 0.5
+WATCH_SHARE = 0.8
 TWIN_STEPS = 25
 LEAKS = (
     "evaluation.leak-preprocessing",
@@ -45,6 +48,8 @@ LEAKS = (
 )
 APART = ("evaluation.leak-group", "evaluation.leak-temporal")
 MORE_TIME = "sawbones diagnose --seconds N"
+ALONE_SHARE = 0.4  # of the time left, where the trials wait while the script runs to its end
+WATCHING_COSTS = 4.0  # times what the script takes alone, at most, on most scripts
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
 Say = Callable[[str], None]
@@ -110,7 +115,8 @@ def diagnose_script(
     with Bench(patient, seconds, allow, partial=True) as bench:
         say(str(bench.isolation))
         say("observing")
-        share = OBSERVE_SHARE if experiments else 1.0
+        watch_seconds = seconds * (WATCH_SHARE if experiments else 1.0)
+        for_trials = seconds * (1.0 - WATCH_ILL_SHARE) if experiments else 0.0
         try:
             observed = keep_run or bench.scratch.run_folder()
             attached = capture.attached(patient.working_folder) if capture is not None else ()
@@ -122,10 +128,11 @@ def diagnose_script(
                 if progress is not None:
                     progress(folder)
                 early.look(folder)
-                return first and told.any_yet()
+                seen_enough = early.is_ill and bench.seconds_left < for_trials
+                return seen_enough or (first and told.any_yet())
 
             run = bench.execute(
-                options, attached, seconds=seconds * share, progress=watched, run_folder=observed
+                options, attached, seconds=watch_seconds, progress=watched, run_folder=observed
             )
         except ChildFailed as error:
             return _without_run(bench, script, argv, time.monotonic() - began, error)
@@ -136,7 +143,7 @@ def diagnose_script(
         observed_run, reading = run, faults.read(run, only)
         told.proven(reading.findings)
         experiments = experiments and not (first and told.faults)
-        later = _to_the_end(bench, run, seconds * share, say) if experiments else None
+        later = _to_the_end(bench, run, say) if experiments else None
         run = later.joined(run) if later is not None and later.failed_by_now() else run
         # Two runs that differ explain no exception.
         asked = fnmatch("loop.nondeterminism", only) and run.ending.crash is None
@@ -162,8 +169,6 @@ def diagnose_script(
         if later is not None:
             if any(f.status in ("likely", "proven") and acts(f) for f in findings):
                 later.end()
-            elif unseen := later.unseen():
-                open_questions.append(f"{unseen}; more: {MORE_TIME}")
             joined = later.joined(run)
             reading = faults.read(joined, only) if joined is not run else reading
             run = joined
@@ -194,11 +199,15 @@ def _never() -> bool:
     return False
 
 
-def _to_the_end(bench: Bench, run: Run, seconds: float, say: Say) -> ToTheEnd | None:
+def _to_the_end(bench: Bench, run: Run, say: Say) -> ToTheEnd | None:
     if bench.interrupted or not cut_by_time(run):
         return None
+    beside = (os.cpu_count() or 1) >= CORES_TO_SHARE
+    share = bench.seconds_left * (1.0 if beside else ALONE_SHARE)
+    if share * WATCHING_COSTS < run.seconds:
+        return None  # it would not come further than the run that was watched
     say("running it to its end without watching: does it fail later?")
-    return ToTheEnd(bench, run, seconds, beside=(os.cpu_count() or 1) >= CORES_TO_SHARE)
+    return ToTheEnd(bench, run, share, beside=beside)
 
 
 class Told:

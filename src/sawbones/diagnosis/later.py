@@ -15,8 +15,6 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.stats.failures import ran_out_of_memory
 from sawbones.trials.bench import Bench
 
-ALONE_SHARE = 0.4  # of the time left, where the trials have to wait for it
-
 
 def cut_by_time(run: Run) -> bool:
     """The script was still going when the time for watching it was up."""
@@ -29,7 +27,6 @@ class ToTheEnd:
     """Beside the trials where there are cores for both, before them where not."""
 
     def __init__(self, bench: Bench, run: Run, seconds: float, *, beside: bool) -> None:
-        """`seconds`: as long as it was watched is enough to come further than that."""
         self._bench, self._watched = bench, run
         self._enough = False
         self._second: Future[Run | None] = Future()
@@ -38,8 +35,7 @@ class ToTheEnd:
             self._second = pool.submit(self._run, seconds)
             pool.shutdown(wait=False)
         else:
-            share = ALONE_SHARE * bench.seconds_left
-            self._second.set_result(self._run(min(seconds, share)))
+            self._second.set_result(self._run(seconds))
 
     def _run(self, seconds: float) -> Run | None:
         ended: Callable[[Path], bool] = lambda folder: self._enough  # noqa: E731
@@ -62,17 +58,6 @@ class ToTheEnd:
         if failed is None:
             return run
         return replace(run, ending=failed.ending, held_back=failed.held_back)
-
-    def unseen(self) -> str:
-        """What to say of a run whose end nobody has seen; "" where it was reached."""
-        second = self._second.result()
-        if second is not None and second.ending.kind not in ("budget", "killed", "terminated"):
-            return ""
-        steps = max(self._watched.num_steps, second.num_steps if second is not None else 0)
-        return (
-            f"the time was up after {steps} steps, before the script ended: what comes later was "
-            "not seen"
-        )
 
     def _failure(self, second: Run | None) -> Run | None:
         """Only of a run that came as far as the one that was watched: what stops it before may be

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from sawbones.diagnosis.held_back import held_back
 from sawbones.schema import Finding, Run, Symptom
 
-# Steps that a run which was cut short has to have taken before its health is judged at all.
-ENOUGH_STEPS = 20
 # Checks that have to have found something to judge. Most have nothing to do in any one program (no
 # attention, no scaler, one rank); of 491 recordings the one with the fewest had 24.
 ENOUGH_LOOKED = 8
+# What comes behind the cut was not seen: later epochs, the evaluation, a crash. A number of steps
+# that the user asked for is no cut.
 _CUT_SHORT = {
-    "budget": "the time for observing it was up",
+    "seconds": "the time for observing it was up",
+    "still recording": "it is still being recorded",
     "interrupted": "it was interrupted",
     "terminated": "it was terminated",
     "killed": "it was killed, or is still running",
@@ -70,10 +71,11 @@ def _too_little(run: Run, looked: int, blind: int) -> str:
     """Why the run says nothing about its health; "" where it does."""
     if not run.num_steps:
         return "no optimizer step was seen"
-    # A number of steps that the user asked for is no cut.
-    cut = _CUT_SHORT.get(run.ending.kind) if run.ending.message != "steps" else None
-    if cut and run.num_steps < ENOUGH_STEPS:
-        return f"{cut} after {run.num_steps} of at least {ENOUGH_STEPS} steps"
+    ending = run.ending
+    why = _CUT_SHORT.get(ending.message or "seconds" if ending.kind == "budget" else ending.kind)
+    if why:
+        more = "; more: sawbones diagnose --seconds N" if ending.message == "seconds" else ""
+        return f"{why} after {run.num_steps} steps, before the script ended{more}"
     if looked < min(ENOUGH_LOOKED, looked + blind):
         return f"only {looked} of {looked + blind} checks could look"
     return ""

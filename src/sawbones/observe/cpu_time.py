@@ -27,16 +27,50 @@ def own_seconds(elapsed: float, processes: Iterable[int | str] = ("self",)) -> f
     return max(elapsed - waited, elapsed / LARGEST_STRETCH)
 
 
-class Clock:
-    """Whether a time limit is over, in seconds of a machine with cores to spare."""
+class EndAsked:
+    """Whether the parent has asked for the end: it looks at the recording while the script runs."""
 
-    def __init__(self, began: float, limit: float, processes: Iterable[int | str] = ("self",)):
+    EVERY_SECONDS = 0.5
+    FILE = "end-asked"
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / self.FILE
+        self._look_again = 0.0
+
+    def ask(self) -> None:
+        self._file.touch()
+
+    def forget(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+    def has_come(self, now: float) -> bool:
+        if now < self._look_again:
+            return False
+        self._look_again = now + self.EVERY_SECONDS
+        return self._file.exists()
+
+
+class Clock:
+    """Whether a time limit is over, in seconds of a machine with cores to spare, or the end is
+    asked for.
+    """
+
+    def __init__(
+        self,
+        began: float,
+        limit: float,
+        processes: Iterable[int | str] = ("self",),
+        asked: EndAsked | None = None,
+    ) -> None:
         self.began = began
+        self.asked = asked
         self.limit = limit
         self.processes = processes
         self._look_again = began + limit
 
     def is_over(self, now: float) -> bool:
+        if self.asked is not None and self.asked.has_come(now):
+            return True
         if now < self._look_again:
             return False
         left = self.limit - own_seconds(now - self.began, self.processes)

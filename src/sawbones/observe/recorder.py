@@ -26,7 +26,7 @@ from sawbones.observe.brief import Brief
 from sawbones.observe.calls import forward_facts, is_training
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
-from sawbones.observe.cpu_time import Clock, cpu_time
+from sawbones.observe.cpu_time import Clock, EndAsked, cpu_time
 from sawbones.observe.deep import DeepObserver, Originals
 from sawbones.observe.detail import Detail
 from sawbones.observe.endings import Finished, Stopped
@@ -83,8 +83,8 @@ class Recorder:
         self.active = True
         self._closed = False
         self.began = time.perf_counter()
-        limit = options.max_seconds
-        self.clock = Clock(self.began, limit) if limit is not None else None
+        limit, asked = options.max_seconds, EndAsked(folder)
+        self.clock = Clock(self.began, limit, asked=asked) if limit is not None else None
         self.threads = TrainingThread(self)
         self.guard = Guard(folder, lambda: self.step)
         self.own_time = OwnTime(self.guard)

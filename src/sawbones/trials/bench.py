@@ -27,7 +27,7 @@ from sawbones.isolation.scratch import Room, Scratch
 from sawbones.isolation.supervising import Supervisor
 from sawbones.masking.process import take_over
 from sawbones.observe import ctrl_c
-from sawbones.observe.cpu_time import LARGEST_STRETCH, Clock, own_seconds
+from sawbones.observe.cpu_time import LARGEST_STRETCH, Clock, EndAsked, own_seconds
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
@@ -214,6 +214,7 @@ class Bench:
         began = time.monotonic()
         clock = Clock(began, limit + GRACE_SECONDS, _Family(child.pid))
         looked, waited = began, 0.0
+        end_asked = EndAsked(folder)
         try:
             while (
                 child.poll() is None
@@ -224,15 +225,20 @@ class Bench:
                     child.wait(0.2)
                 except subprocess.TimeoutExpired:
                     if time.monotonic() - looked > BUSY_SECONDS:
-                        looked = time.monotonic()
-                        waited = looked - began - own_seconds(looked - began, clock.processes)
+                        looked, before = time.monotonic(), waited
+                        own = own_seconds(looked - began, clock.processes)
+                        waited = max(waited, looked - began - own)
+                        # the budget counts seconds of a machine with cores to spare
+                        self.deadline = min(self.deadline + waited - before, self._latest_end)
                     if progress is not None and progress(folder):
-                        break
+                        # after its step, with all that it knows; a signal would end it anywhere
+                        end_asked.ask()
+                        progress = None
+                        clock = Clock(time.monotonic(), GRACE_SECONDS, clock.processes)
             return child.poll() is None
         finally:
             self._end(child)
-            # the budget counts seconds of a machine with cores to spare
-            self.deadline = min(self.deadline + waited, self._latest_end)
+            end_asked.forget()
 
     def _read(self, folder: Path, status: int, cut: bool) -> Run:
         wanted = held_back.read(folder)
