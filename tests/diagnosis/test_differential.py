@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from sawbones import symptoms
 from sawbones.diagnosis.differential import conclusion, seek, standing
 from sawbones.diagnosis.rivals import BATTERIES
 from sawbones.observe.options import Options
 from sawbones.schema import Symptom, fault
+from sawbones.schema.one_off import Difference, TwinRun
 from sawbones.trials.bench import Bench, Patient
 from sawbones.trials.menu import parse
 
+TEN_TIMES = next(r for r in BATTERIES["does-not-learn"] if r.asked == "lr=10")
 SLOW = """
 import torch
 from torch import nn
@@ -60,6 +65,25 @@ def test_the_change_that_heals_names_the_cause_and_the_others_clear_their_layer(
     assert any("it explains: the loss does not fall" in e.text for e in found.evidence)
     assert "lr=0.1" in {cleared.by for cleared in outcome.cleared}
     assert said[0].startswith("does-not-learn has no known cause: at most 10 re-runs, about ")
+
+
+@pytest.mark.parametrize(("repeats", "named"), [(True, ["optimizer.lr-too-low"]), (False, [])])
+def test_what_heals_without_the_change_as_well_names_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeats: bool, named: list[str]
+) -> None:
+    """The run that was watched had bad luck: each later one learns, whatever is changed."""
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    monkeypatch.setitem(BATTERIES, "diverges", (TEN_TIMES,))
+    differs = None if repeats else Difference("batch_order", 0)
+    with Bench(Patient("slow.py", (), tmp_path), 240) as bench:
+        unlucky = bench.execute(Options(deep_steps=(0, 5)))
+        unlucky = replace(unlucky, twin_run=TwinRun(25, (), None, differs))
+        script.write_text(SLOW.replace("2e-4", "2e-2"))
+        ill = Symptom("diverges", "ill", "the loss grows", steps=(0, 63))
+        outcome = seek(bench, unlucky, ill, print)
+    assert [found.fault for found in outcome.findings] == named
+    assert any("without the remedy gains as much" in note for note in outcome.notes) is not repeats
 
 
 def test_the_classic_tests_lead_to_the_layers_that_an_engineer_would_name() -> None:

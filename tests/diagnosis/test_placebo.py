@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from sawbones.diagnosis.placebo import against_placebo
-from sawbones.schema import Ending, Finding, Run, Verdict
+from sawbones.schema import Ending, Run, Verdict
 from sawbones.schema.one_off import Difference, TwinRun
 from sawbones.trials.bench import Bench, Patient
 from sawbones.trials.child import Remedy
 
-FINDING = Finding("optimizer.lr-too-high", "suspected", 0.3, "t", experiment="t")
 REORDERED = Difference("batch_order", 0)
 LAST_BITS = Difference("loss", 0, first=1.0, second=1.0000001, relative=1e-7)
 
@@ -42,13 +41,13 @@ def test_a_gain_has_to_exceed_that_of_runs_without_the_remedy(
 ) -> None:
     ends = iter(untreated)
 
-    def trial(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    def trial() -> Verdict:
         said, end = next(ends)
         return Verdict("t", said, f"ends at {end}", 2.0, end)
 
     first = Verdict("t", "confirmed", "ends at 1 instead of 2", 2.0, 1.0)
     with Bench(Patient("train.py", (), tmp_path), 10) as bench:
-        verdict = against_placebo(bench, trial, FINDING, _run(differs), first)
+        verdict = against_placebo(bench, trial, _run(differs), first)
     assert verdict.outcome == outcome, verdict.result
     assert not list(ends)
 

@@ -2,7 +2,8 @@
 
 For each symptom there is an ordered battery of changes, the most telling first. Each is one re-run
 from the same seed; how many there may be is said beforehand. A change that heals names its fault,
-at most `likely`: many causes share a cure. One that changes nothing clears its layer.
+at most `likely`: many causes share a cure. One that changes nothing clears its layer. Where the
+script is another run each time, a change has healed when runs without it stay ill (`placebo.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sawbones import symptoms
+from sawbones.diagnosis.placebo import NUM_PLACEBOS, against_placebo, is_another_run_each_time
 from sawbones.diagnosis.rivals import BATTERIES, Rival
 from sawbones.evidence import compared, context, finding
 from sawbones.evidence.limits import trials as limits
@@ -61,10 +63,25 @@ class _Search:
             if verdict is None:
                 return None
             if verdict.outcome == "confirmed" and _gone(self.bench.latest, self.symptom):
-                self.heals[asked] = verdict
+                self.heals[asked] = self.without_chance(asked, verdict)
             elif verdict.outcome == "refuted":
                 self.cleared.append(Cleared(layer, asked, verdict.result))
         return self.heals[asked]
+
+    def without_chance(self, text: str, healed: Verdict) -> Verdict | None:
+        """None where a run without the change is healed as well."""
+        (asked,) = parse(text)
+
+        def untreated() -> Verdict:
+            verdict = asked.run(self.bench, self.run)
+            gone = _gone(self.bench.latest, self.symptom)
+            return replace(verdict, outcome="confirmed") if gone else verdict
+
+        verdict = against_placebo(self.bench, untreated, self.run, healed)
+        if verdict.outcome == "confirmed":
+            return verdict
+        self.notes.append(f"{text}: {verdict.result}")
+        return None
 
     def tried(self, text: str) -> Verdict | None:
         (asked,) = parse(text)
@@ -93,7 +110,8 @@ class _Search:
 def seek(bench: Bench, run: Run, symptom: Symptom, say: Say) -> Outcome:
     rivals = [r for r in BATTERIES[symptom.symptom] if r.applies(run)][:MOST_RIVALS]
     classic = 3 if symptom.symptom == "does-not-learn" else 0
-    most = len(rivals) + classic + any(r.unless for r in rivals)
+    repeats = 1 + NUM_PLACEBOS * is_another_run_each_time(run)
+    most = repeats * (len(rivals) + any(r.unless for r in rivals)) + classic
     say(
         f"{symptom.symptom} has no known cause: at most {most} re-runs, about "
         f"{most * max(run.seconds, 1.0):.0f} s"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 from sawbones import faults, symptoms
@@ -403,12 +404,13 @@ def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
     began = time.monotonic()
     name = finding.experiment or ""
     bench.reruns.clear()
+    repeated = partial(trial(name), bench, finding, run)
     try:
-        verdict = trial(name)(bench, finding, run)
+        verdict = repeated()
     except ChildFailed as error:
         verdict = Verdict(name, "open", f"could not be run: {str(error).splitlines()[0]}")
     details = {**verdict.details, **with_curves(run, bench.reruns)}
-    verdict = against_placebo(bench, trial(name), finding, run, verdict)
+    verdict = against_placebo(bench, repeated, run, verdict)
     took = time.monotonic() - began
     return replace(verdict, seconds=took, details=details, title=title_of(name))
 

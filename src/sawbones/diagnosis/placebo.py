@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sawbones.evidence.limits.trials import SAME_RUN
-from sawbones.schema import Finding, Run, Verdict
+from sawbones.schema import Run, Verdict
 from sawbones.trials.bench import Bench, ChildFailed
 
 # With three runs as they are, a fourth lies below them all by more than they span once in 20 times.
 NUM_PLACEBOS = 2
-Trial = Callable[[Bench, Finding, Run], Verdict]
 
 
 def is_another_run_each_time(run: Run) -> bool:
@@ -28,9 +27,9 @@ def is_another_run_each_time(run: Run) -> bool:
 
 
 def against_placebo(
-    bench: Bench, trial: Trial, finding: Finding, run: Run, verdict: Verdict
+    bench: Bench, trial: Callable[[], Verdict], run: Run, verdict: Verdict
 ) -> Verdict:
-    """The verdict, where it still stands beside runs without the remedy; else open."""
+    """The verdict of `trial`, where it still stands beside runs without the remedy; else open."""
     if verdict.outcome != "confirmed" or not is_another_run_each_time(run):
         return verdict
     if verdict.baseline is None or verdict.with_remedy is None:
@@ -39,7 +38,7 @@ def against_placebo(
     for _ in range(NUM_PLACEBOS):
         try:
             with bench.without_remedies():
-                placebo = trial(bench, finding, run)
+                placebo = trial()
         except ChildFailed as error:
             return _open(verdict, f"without the remedy: {str(error).splitlines()[0]}")
         if placebo.outcome == "confirmed":
