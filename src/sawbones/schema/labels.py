@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sawbones.schema.site import Site
+
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
@@ -29,6 +31,16 @@ class LabelsTold:
 
 
 @dataclass(frozen=True, slots=True)
+class PairedBefore:
+    """The same rows and labels in another order, and as they are trained on."""
+
+    then: LabelsTold
+    now: LabelsTold
+    order: str  # in words
+    apart: Site | None = None  # the line that made them as they are trained on
+
+
+@dataclass(frozen=True, slots=True)
 class MapPartners:
     """Pictures of a data set, each compared with all maps of labels; shares."""
 
@@ -44,6 +56,7 @@ class LabelProbe:
     batches: LabelsTold | None = None  # as training used them
     dataset: LabelsTold | None = None  # in the data set's own order
     maps: MapPartners | None = None
+    before: PairedBefore | None = None
 
 
 @dataclass(frozen=True, slots=True)

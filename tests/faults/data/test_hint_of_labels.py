@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -29,6 +31,17 @@ def test_only_pairs_without_any_hint_are_blamed(
     both = LabelProbe(probe(trained), found_in_set)
     run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, label_probe=both)
     assert len(list(check(run))) == found
+
+
+@pytest.mark.parametrize(("pairs", "status"), [(600, "likely"), (60, "suspected")])
+def test_few_trained_pairs_are_not_held_against_many_of_the_data_set(
+    pairs: int, status: str
+) -> None:
+    steps = {"step": np.arange(120.0), "loss": np.full(120, 0.693), "lr": np.full(120, 1e-3)}
+    both = LabelProbe(replace(probe(1.0), num=pairs), probe(9.0))
+    run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, label_probe=both)
+    (finding,) = check(run)
+    assert finding.status == status
 
 
 def test_what_a_part_of_the_model_has_made_is_no_input() -> None:

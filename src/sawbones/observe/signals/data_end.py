@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sawbones.observe.signals.calls import user_calls, user_numbers
 from sawbones.observe.signals.label_probe import probe_dataset
 from sawbones.observe.signals.map_partners import probe_partners
+from sawbones.observe.signals.paired_before import paired_before
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.source_files import user_files
 from sawbones.observe.signals.source_lines import user_lines
@@ -34,10 +35,14 @@ def write_signals_of_the_end(recorder: Recorder) -> None:
     # Before the data set is read here: what workers would draw is asked of it as they got it.
     write_data_signals(recorder)
     dataset = recorder.batches.training_dataset()
+    log = recorder.sources.log if recorder.sources is not None else None
     found = LabelProbe(
         recorder.pairs.probe() if recorder.pairs else None,
         probe_dataset(dataset) if dataset is not None else None,
         probe_partners(dataset) if dataset is not None else None,
+        recorder.guard("paired before", paired_before, log.versions, recorder.pairs)
+        if log is not None and recorder.pairs is not None
+        else None,
     )
     if found != LabelProbe():
         recorder.writer.record("label_probe", 0, found)

@@ -25,6 +25,7 @@ from sawbones.observe.random_streams import streams_put_back
 from sawbones.schema.labels import LabelsTold, Pairing
 
 MAX_SAMPLES = 600
+LEAST_PAIRS = 60
 MAX_SECONDS = 2.0
 NUM_PERMUTATIONS = 30
 _FEATURES = 256
@@ -88,8 +89,12 @@ class PairLog:
                     self._inputs.append(row)
                     self._labels.append(label)
 
+    def rows(self) -> tuple[list[Any], list[float]]:
+        """Inputs and their labels, where each sample has one."""
+        return self._inputs, self._labels
+
     def probe(self) -> LabelsTold | None:
-        if len(self._labels) >= 60:
+        if len(self._labels) >= LEAST_PAIRS:
             return probe_pairs(self._inputs[:MAX_SAMPLES], self._labels[:MAX_SAMPLES], num_in_row=0)
         if self._tokens:
             return probe_tokens(self._tokens)
@@ -154,7 +159,7 @@ def probe_dataset(dataset: Any) -> LabelsTold | None:
             labels.append(pair[1])
             if time.perf_counter() > ends:
                 break
-    return probe_pairs(inputs, labels, num_in_row=size // 2) if len(inputs) >= 60 else None
+    return probe_pairs(inputs, labels, num_in_row=size // 2) if len(inputs) >= LEAST_PAIRS else None
 
 
 def split_sample(sample: Any) -> tuple[Any, Any] | None:
@@ -213,16 +218,39 @@ def _stretches(size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
     return edges[:-1], np.diff(edges)
 
 
-def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> LabelsTold | None:
+def probe_best(inputs: list[Any], orders: list[list[float]]) -> tuple[int, LabelsTold | None]:
+    """Which of several labels for the same inputs they tell best, and how well."""
+    x = _standardised(inputs)
+    if x.shape[1] == 0:
+        return 0, None
+    samples = _Samples(x)
+    scores = []
+    for labels in orders:
+        y = np.asarray(labels, np.float64)
+        scores.append((_class_score if _are_classes(y) else _value_score)(samples, y))
+    best = int(np.argmax(scores))
+    return best, probe_pairs(inputs, orders[best], num_in_row=0)
+
+
+def _standardised(inputs: list[Any]) -> Floats:
     rows = [features(x) for x in inputs]
     width = min(len(r) for r in rows)
     x = np.stack([r[:width] for r in rows])
-    y = np.asarray(labels, np.float64)
     spread = x.std(0)
-    x = (x - x.mean(0))[:, spread > 1e-12] / spread[spread > 1e-12]
+    kept: Floats = (x - x.mean(0))[:, spread > 1e-12] / spread[spread > 1e-12]
+    return kept
+
+
+def _are_classes(y: Floats) -> bool:
+    return len(np.unique(y)) <= max(20, len(y) // 20) and bool(np.all(y == np.round(y)))
+
+
+def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> LabelsTold | None:
+    x = _standardised(inputs)
+    y = np.asarray(labels, np.float64)
     if x.shape[1] == 0 or len(np.unique(y)) < 2:
         return None
-    classes = len(np.unique(y)) <= max(20, len(y) // 20) and bool(np.all(y == np.round(y)))
+    classes = _are_classes(y)
     score = _class_score if classes else _value_score
     rng = np.random.default_rng(0)
     samples = _Samples(x)

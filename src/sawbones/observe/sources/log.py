@@ -349,6 +349,11 @@ class SourceLog:
             answers_met=matching.answers_met(),
         )
 
+    @property
+    def versions(self) -> Sequence[Version]:
+        """What the script held, line by line, until it trained."""
+        return () if self.why else self._versions
+
     def _windows_of_a_series(self) -> Windows | None:
         placing = Placing(self._versions)
         found = find_windows(self._versions, placing, self._seen, self._width or 0, self._given)

@@ -36,12 +36,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     )
     fall, fall_of_all = begin - end, max(0.0, start_level(run.losses) - end_level(run.losses))
     memorised = end < 0.67 * begin or (end < 0.9 * begin and fall > 5 * fall_of_all)
-    return Verdict(
-        "overfit_one_batch",
-        "confirmed" if memorised else "refuted",
-        text,
-        end_level(run.losses),
-        end,
-        # Data that hold nothing to learn look the same as labels beside the wrong inputs.
-        details={"narrows": finding.status == "suspected"},
-    )
+    outcome = "confirmed" if memorised else "refuted"
+    if memorised and finding.status == "suspected":
+        outcome = "open"
+        text += "; data that hold nothing to learn look the same"
+    return Verdict("overfit_one_batch", outcome, text, end_level(run.losses), end)

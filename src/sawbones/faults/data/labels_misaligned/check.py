@@ -5,9 +5,11 @@ The label probe: pairs of model input and loss target as training used them, and
 set in its own order. A nearest-neighbour vote and a ridge fit predict held-out labels; pairs are
 informative when that beats permuted labels by four standard deviations and a tenth of the way to
 certainty. Fires when trained pairs do not beat them and the loss on samples not seen before stays
-at that of a constant answer (where that is not known: has not come down by 15 %). When the data
-set's own pairs are informative and the trained ones are not, pairing broke between data set and
-loss, and that alone makes it likely. Needs 60 samples. Maps of labels (masks) are compared with all
+at that of a constant answer (where that is not known: has not come down by 15 %). That is no more
+than a suspicion: labels that are noise look the same. It is likely when the same samples do tell
+their labels in another order: the data set's own, with as few pairs as were trained on, the one
+in which the script held rows and labels before, or that of numbered files sorted by number where
+they were sorted as texts. Needs 60 samples. Maps of labels (masks) are compared with all
 pictures of the set: it fires when the map that fits a picture far better than any other lies beside
 another picture, for nearly all pictures that have such a map, and at least 30.
 
@@ -28,10 +30,10 @@ nothing.
     x, y = x[order], y[order]
 
 ## Confirm it
-Overfit one batch: the first batch is repeated. When model, loss and optimizer can memorise it, they
-work. Then it is likely that labels stand beside the wrong inputs; where the data set's own pairs are
-informative it is proven, else inputs that tell nothing about the labels look the same. Maps are compared with all
-pictures, and need no second run.
+Overfit one batch: the first batch is repeated. When not even that is learned, the fault lies in model,
+loss or optimizer. When it is, and another order of the samples is informative, labels stand beside the
+wrong inputs. Without such an order it stays open. Maps are compared with all pictures, and need no
+second run.
 
 ## False alarms
 Ratings of users and films are left out: ids are names, and neighbours by number tell nothing about
@@ -51,15 +53,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limit import Limit
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
 from sawbones.schema.labels import LabelProbe, LabelsTold, MapPartners
-from sawbones.stats.label_probes import way_to_certainty
-from sawbones.stats.learning import constant_answer, learned
+from sawbones.stats.label_probes import way_to_certainty, z_of_fewer
+from sawbones.stats.learning import learned
 from sawbones.stats.series import end_level, start_level
 from sawbones.trace.source_lines import marked_lines
 
@@ -74,7 +78,6 @@ EXPLAINS = (
 EXPERIMENT = None  # but for single labels, see below
 TRIAL = "overfit_one_batch"
 MIN_STEPS = 20  # of training: a loss that has not moved by then may be stuck
-MIN_PAIRS = 300  # where no trial can decide, so that the probe misses no real hint
 MIN_PICTURES = 30  # whose own map is known
 SAVED_ORDER = ("glob", "rglob", "iglob", "listdir", "scandir", "iterdir")
 
@@ -91,19 +94,11 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if all(limits.LABEL_HINT_Z.reached_by(p.z) for p in (trained, stored) if p is not None):
         return  # labels that belong to other inputs give no hint at all
-    informative = stored if stored is not None and _informative(stored) else None
+    informative = _otherwise(probe, trained)
     if not math.isfinite(end_level(run.losses)):
         return
     if not informative and (_mostly_one_class(trained) or _are_names(run)):
         return
-    # A model that is a plain function cannot be given one batch over and over: its pairs have to
-    # speak for themselves.
-    unrepeatable = (
-        not run.batches
-        and trained.num >= MIN_PAIRS
-        and not limits.LABEL_HINT_Z.reached_by(trained.z)
-        and constant_answer(run, trained) is not None
-    )
     evidence = [
         compared(
             f"inputs predict their labels no better than chance ({trained.score:.3f} on "
@@ -122,11 +117,8 @@ def check(run: Run) -> Iterator[Finding]:
         ),
     ]
     if informative:
-        text = (
-            f"the pairs of the data set itself are informative ({informative.score:.3f}): "
-            "pairing is lost on the way to the loss"
-        )
-        evidence.append(compared(text, informative.z, limits.LABEL_SIGNAL_Z, signal="label_probe"))
+        told, text = informative
+        evidence.append(compared(text, told.z, limits.LABEL_SIGNAL_Z, signal="label_probe"))
     best = stored.best if stored else None
     if (
         best
@@ -137,21 +129,43 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(context(text, signal="label_probe", value=best.score, expected=best.as_is))
     yield finding(
         "Labels do not belong to the inputs they stand beside",
-        _where(run, bool(informative)),
+        _where(run, informative is not None),
         evidence,
         Fix(
             "Apply one and the same order to inputs and labels, wherever either is "
             "permuted, sorted, repeated or sampled."
         ),
-        at_most="likely" if informative or unrepeatable else "suspected",
+        at_most="likely" if informative else "suspected",
         trial=TRIAL,
     )
 
 
-def _informative(probe: LabelsTold) -> bool:
-    return limits.LABEL_SIGNAL_Z.reached_by(probe.z) and limits.LABEL_SIGNAL_GAIN.reached_by(
-        way_to_certainty(probe)
+def _otherwise(probe: LabelProbe, trained: LabelsTold) -> tuple[LabelsTold, str] | None:
+    """Another order of the same samples in which they do tell their labels: without one, labels
+    that are noise look like labels beside the wrong inputs.
+    """
+    before, stored = probe.before, probe.dataset
+    if before and _informative(before.then, before.now.z, limits.LABEL_ORDER_Z):
+        text = (
+            f"{before.order}, the same inputs do predict their labels ({before.then.score:.3f}; as "
+            f"they are trained on {before.now.score:.3f})"
+        )
+        return before.then, text
+    if stored is None:
+        return None
+    text = (
+        f"the pairs of the data set itself are informative ({stored.score:.3f}): pairing is lost "
+        "on the way to the loss"
     )
+    # Few pairs miss what many show.
+    fewer = replace(stored, z=z_of_fewer(stored, trained.num))
+    return (stored, text) if _informative(fewer, trained.z, limits.LABEL_SIGNAL_Z) else None
+
+
+def _informative(probe: LabelsTold, z_as_trained: float, least: Limit) -> bool:
+    """Clearly more so than as they are trained on."""
+    gap = probe.z - max(0, z_as_trained)
+    return least.reached_by(gap) and limits.LABEL_SIGNAL_GAIN.reached_by(way_to_certainty(probe))
 
 
 def _mostly_one_class(probe: LabelsTold) -> bool:
@@ -239,6 +253,10 @@ def _where(run: Run, on_the_way: bool) -> tuple[Site, ...]:
         if call.function in SAVED_ORDER:
             weights[call.site] += 30
     best = [site for site, _ in weights.most_common(3)]
+    before = run.label_probe.before if run.label_probe and on_the_way else None
+    if before is not None and (apart := before.apart) is not None:
+        lines = [site for site in weights if (site.file, site.line) == (apart.file, apart.line)]
+        best = [*(lines[:1] or [apart]), *(site for site in best if site not in lines)]
     loaders = [loader.site for loader in run.loaders]
     return tuple(best or [s for s in loaders if s is not None][:3])
 
