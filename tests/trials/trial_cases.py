@@ -175,7 +175,7 @@ class Hospital:
         with Bench(Patient(f"{case.script}.py", (case.fault,), SCRIPTS, ranks), 240) as bench:
             run = self._observe(case, bench)
             assert run.num_steps, f"{case}: {run.ending}\n{bench.log_tail}"
-            finding = Finding("loop.no-step", "suspected", 0.5, str(case), params=case.params)
+            finding = Finding("loop.no-step", "likely", 0.5, str(case), params=case.params)
             return trial(case.experiment)(bench, finding, run)
 
     def _observe(self, case: Case, bench: Bench) -> Run:

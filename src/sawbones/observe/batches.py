@@ -44,9 +44,9 @@ class BatchLog:
             weakref.WeakKeyDictionary()
         )
         self._epochs: dict[int, int] = {}
-        self._held: tuple[str, float, Any, int] | None = (
-            None  # source, wait, value, epoch: phase not known yet
-        )
+        # source, wait, value, epoch: phase not known yet. Two, where a loader is read ahead of its
+        # loop, as that of Accelerate is.
+        self._held: list[tuple[str, float, Any, int]] = []
         self.latest: Any = None  # the value of the batch in progress, for the crash report
         self.loader_seen = False
         self._source = ""  # of the latest batch of a loader
@@ -109,9 +109,10 @@ class BatchLog:
         self, iterator: Any, wait_s: float, value: Any, step: int, microstep: int, phase: str
     ) -> int:
         """Keeps the batch until the next forward says whether it is for training."""
-        self.settle(step, microstep, phase)
+        if len(self._held) > 1:
+            self._settle_first(1, step, microstep, phase)
         loader, epoch = self._iterators.get(iterator, (-1, 0))
-        self._held = (f"loader:{loader}", wait_s * 1e3, value, epoch)
+        self._held.append((f"loader:{loader}", wait_s * 1e3, value, epoch))
         self.latest = value
         self.loader_seen = True
         self._source = f"loader:{loader}"
@@ -154,16 +155,34 @@ class BatchLog:
         """A top-level forward began: the batch in hand belongs to its phase; without a loader its
         inputs are the batch.
         """
-        if self._held is not None:
-            self.settle(step, microstep, phase)
+        self.turn_to(value)
+        if self._held:
+            values = [held[2] for held in self._held]
+            num = next((i for i, v in enumerate(values, 1) if v is self.latest), len(values))
+            self._settle_first(num, step, microstep, phase)
         elif not self.loader_seen:
             self.latest = value
             self._record("model", 0.0, value, 0, step, microstep, phase)
 
+    def turn_to(self, given: Any) -> None:
+        """The batch that a model is given is the one in progress; a loader may be one ahead of
+        it.
+        """
+        if not self._held or (len(self._held) == 1 and self._held[0][2] is self.latest):
+            return
+        mine = _storages(given)
+        found = [held for held in self._held if mine & _storages(held[2])]
+        if not found and len({source for source, *_ in self._held}) == 1:
+            found = self._held  # made of one of them: one after the other
+        if found:
+            self._source, _, self.latest, _ = found[0]
+
     def settle(self, step: int, microstep: int, phase: str) -> None:
-        if self._held is not None:
-            source, wait_ms, value, epoch = self._held
-            self._held = None
+        self._settle_first(len(self._held), step, microstep, phase)
+
+    def _settle_first(self, num: int, step: int, microstep: int, phase: str) -> None:
+        settled, self._held = self._held[:num], self._held[num:]
+        for source, wait_ms, value, epoch in settled:
             if phase == "train" and self._trained_on is None and source != "loader:-1":
                 self._trained_on = int(source.removeprefix("loader:"))
                 self._datasets = {i: d for i, d in self._datasets.items() if i == self._trained_on}
@@ -264,3 +283,8 @@ def shapes_of(values: Sequence[tuple[str, torch.Tensor]]) -> list[dict[str, Any]
         {"path": path, "shape": list(t.shape), "dtype": dtype_name(t.dtype)}
         for path, t in values[:16]
     ]
+
+
+def _storages(value: Any) -> set[int]:
+    found = (tensor for _, tensor in tensors_in(value) if tensor.layout is torch.strided)
+    return {tensor.untyped_storage().data_ptr() for tensor in found if tensor.numel()}

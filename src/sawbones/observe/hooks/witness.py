@@ -208,6 +208,7 @@ def _make_call(witness: _Witness, original: Any) -> Any:
         if recorder.unsure:
             phase = "eval"
             recorder.brief.leave()
+        witness.guarded("batches", recorder.batches.turn_to, (args, kwargs))
         witness.guarded(
             "evaluation",
             witness.told.called,
