@@ -19,6 +19,12 @@ CHOSEN_DECAY = Limit(
     "weight decay, decoupled",
     "twice torch's default of 0.01 for AdamW: from here on it is somebody's choice",
 )
+GAIN_LOST = Limit(
+    0.1,
+    "share of a normalisation gain that decay alone takes over the run",
+    "a tenth changes what the layer passes on; a hundredth is less than what learning moves a gain",
+    weak=0.01,
+)
 SQUARED_MATRICES = Limit(
     0.8,
     "share of the model's matrices",
