@@ -101,7 +101,12 @@ def paired_before(versions: Sequence[Version], pairs: PairLog) -> PairedBefore |
             apart = min(later, key=_event, default=None)
             site = _site(beside.holder)
             what = f"as the script held them at {site}"
-            orders.append((beside.values, PairedBefore(now, now, what, apart and _site(apart))))
+            orders.append(
+                (
+                    beside.values,
+                    PairedBefore(now, now, what, None if apart is None else _site(apart)),
+                )
+            )
     for _, version, beside in asked:
         if version is given.version and len(orders) < MOST_ORDERS:
             count = len(beside.column)
