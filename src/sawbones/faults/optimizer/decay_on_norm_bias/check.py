@@ -96,8 +96,8 @@ def _normalises(module: Module) -> bool:
 
 def _spares_some(optimizer: Optimizer) -> bool:
     """Somebody has told parameters that decay from parameters that do not."""
-    decays = [float(group.get("weight_decay") or 0) for group in optimizer.groups]
-    return min(decays, default=0) < max(decays, default=0)
+    decays = {float(group.get("weight_decay") or 0) for group in optimizer.groups}
+    return len(decays) > 1 and 0 in decays
 
 
 def _lost(run: Run, decay: float) -> float:
