@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from sawbones.fixing.editing import Edit, replace
+from sawbones.fixing.editing import Edit, keyword_of, replace
 from sawbones.fixing.expressions import in_brackets
-from sawbones.fixing.names import bindings, bound_in, is_scope
+from sawbones.fixing.names import bindings, bound_in, is_scope, value_of
 from sawbones.fixing.numbers import literal
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
@@ -76,8 +76,8 @@ def _only_binding(source: Source, used: ast.Name) -> list[ast.expr]:
 
 
 def larger_table(case: Case) -> Iterator[Change]:
-    """The number of rows of a table, where it is written as a number or set as one argument; the
-    evidence holds the largest id that was asked for, and the largest that there is.
+    """The number of rows of a table, where it is written as a number, or what is computed and more;
+    the evidence holds the largest id that was asked for, and the largest that there is.
     """
     known = (e for e in case.finding.evidence if e.value is not None and e.expected is not None)
     asked = next((e for e in known if (e.value or 0) > 0), None)
@@ -92,10 +92,15 @@ def larger_table(case: Case) -> Iterator[Change]:
                 )
                 return
         for call in source.calls_at(site.line, "Embedding", "EmbeddingBag"):
-            if call.args and not isinstance(call.args[0], ast.Starred):
+            given = keyword_of(call, "num_embeddings", 0)
+            if given is None or isinstance(given, ast.Starred):
+                continue
+            # What the table shares its size with (a head, a loss) grows along.
+            for node in dict.fromkeys((value_of(source, given), given)):
+                total = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))
+                text = source.text_of(node) if total else in_brackets(source, node)
                 yield Change(
                     f"Give the table {needed} rows.",
-                    (replace(source, call.args[0], str(needed)),),
-                    unsafe="the size is computed, and a number takes its place",
+                    (replace(source, node, f"{text} + {needed - size}"),),
                 )
-                return
+            return

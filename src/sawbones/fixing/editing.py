@@ -57,6 +57,16 @@ def before(source: Source, statement: ast.stmt, text: str) -> Edit:
     return Edit(source.file, line, line, indented)
 
 
+def above(source: Source, statement: ast.stmt, text: str) -> Edit:
+    """A definition in front of a statement of the top level, decorators and all, with the blank
+    lines between.
+    """
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    at = source.line_start(min([statement.lineno, *(d.lineno for d in decorators)]))
+    lines = [*textwrap.dedent(text).strip("\n").split("\n"), "", "", ""]
+    return Edit(source.file, at, at, source.ending.join(lines))
+
+
 def after(source: Source, statement: ast.stmt, text: str) -> Edit:
     """`text` as statements of their own behind `statement`."""
     stop = source.span(statement)[1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
 
-from sawbones.fixing.names import bound_in, full_name, is_simple, means_the_same
+from sawbones.fixing.names import bound_in, full_name, is_simple, means_the_same, receiver
 from sawbones.fixing.recipes import Case, Use
 from sawbones.fixing.source import Source
-from sawbones.schema import Event
 
 
 def parameters_text(case: Case, optimizer: Use) -> str:
@@ -58,16 +58,42 @@ def backward_calls(case: Case) -> list[tuple[Source, ast.Call]]:
     return found
 
 
-def model_at(source: Source, event: Event) -> ast.expr | None:
+def model_name(case: Case, source: Source, there: ast.AST) -> str | None:
+    """What the model is called at a place of this file, read off where it was built, called, or
+    set to a mode.
+    """
+    for node in _named_models(case, source):
+        if means_the_same(source, node, there):
+            return source.text_of(node)
+    return None
+
+
+def _named_models(case: Case, source: Source) -> Iterator[ast.expr]:
+    for mode in case.run.of_kind("mode"):
+        if case.source(mode.site) is source and mode.site is not None:
+            calls = source.calls_at(mode.site.line, "eval", "train")
+            yield from filter(None, map(receiver, calls))
+    for forward in dict.fromkeys(e.site for e in case.run.of_kind("forward")):
+        if case.source(forward) is source and forward is not None:
+            called = model_called(source, forward.line)
+            if called is not None:
+                yield called
+    for module in case.run.modules:
+        if module.path or case.source(module.built) is not source or module.built is None:
+            continue
+        made = source.statement_at(module.built.line)
+        if isinstance(made, ast.Assign) and isinstance(made.value, ast.Call):
+            yield from made.targets[:1]
+
+
+def model_called(source: Source, line: int) -> ast.expr | None:
     """What is called on the line of a forward pass, where it can only be the model."""
-    if event.site is None:
-        return None
     known = bound_in(source.tree)
     functions = {
         n.name for n in ast.walk(source.tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))
     }
     found = []
-    for call in source.calls_at(event.site.line):
+    for call in source.calls_at(line):
         func = call.func
         if not is_simple(func) or full_name(source, func) != ast.unparse(func):
             continue

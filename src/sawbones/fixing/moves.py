@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from sawbones.fixing.editing import Edit, EditRefused, remove
-from sawbones.fixing.source import Source
+from sawbones.fixing.source import Source, called_name
+from sawbones.schema import Site
 
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 BLOCKS = (*LOOPS, ast.With, ast.If, ast.Try)
@@ -49,6 +50,15 @@ def loop_around(source: Source, node: ast.AST) -> ast.stmt | None:
 
 def covers(outer: ast.stmt, line: int) -> bool:
     return outer.lineno <= line <= (outer.end_lineno or outer.lineno)
+
+
+def runs_within(source: Source, outer: ast.stmt, site: Site) -> bool:
+    """Whether the line of a site stands in the statement, or in a function that it calls."""
+    if site.file == source.file and covers(outer, site.line):
+        return True
+    function = site.function.rpartition(".")[2]
+    calls = (node for node in ast.walk(outer) if isinstance(node, ast.Call))
+    return any(called_name(call) == function for call in calls)
 
 
 def widest_without(source: Source, statement: ast.stmt, lines: set[int]) -> ast.stmt:

@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from sawbones.fixing.editing import Edit, after, before
 from sawbones.fixing.source import Function, Source
 
-_SIMPLE = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.Tuple, ast.UnaryOp)
+_SIMPLE = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.Store, ast.Tuple),
+    *(ast.UnaryOp, ast.operator, ast.USub),
+)
 
 
 def is_simple(node: ast.expr) -> bool:
     """A name, an attribute or an entry: evaluating it again gives the same object."""
-    return all(isinstance(part, (*_SIMPLE, ast.operator, ast.USub)) for part in ast.walk(node))
+    return all(isinstance(part, _SIMPLE) for part in ast.walk(node))
 
 
 def receiver(call: ast.Call) -> ast.expr | None:
@@ -32,6 +35,11 @@ def method_calls(source: Source, line: int, *names: str) -> list[ast.Call]:
 
 def root_names(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def binds(statements: list[ast.stmt]) -> set[str]:
+    """Names that the statements give a value to."""
+    return bound_in(ast.Module(body=statements, type_ignores=[]))
 
 
 def means_the_same(source: Source, node: ast.expr, there: ast.AST) -> bool:
@@ -77,6 +85,11 @@ def bound_in(scope: ast.AST) -> set[str]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found |= {(a.asname or a.name).split(".")[0] for a in node.names}
     return found
+
+
+def free_names(scope: ast.AST) -> set[str]:
+    """Names that the scope reads and does not bind itself."""
+    return root_names(scope) - bound_in(scope)
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:

@@ -80,5 +80,4 @@ def rescaled_rate(case: Case, factor: float) -> Iterator[Change]:
             yield Change(
                 f"Take {short(factor)} of the learning rate.",
                 (replace(source, given, f"{text} * {short(factor)}"),),
-                unsafe="the number itself was not found: it is scaled where it is used",
             )

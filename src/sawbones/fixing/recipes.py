@@ -75,6 +75,12 @@ class Case:
     def site(self) -> Site | None:
         return self.finding.where[0] if self.finding.where else None
 
+    @property
+    def shown_by_trial(self) -> bool:
+        """A run without the fault went better: that somebody wanted it so is no objection."""
+        verdict = self.finding.verdict
+        return verdict is not None and verdict.outcome == "confirmed"
+
     def source(self, site: Site | None) -> Source | None:
         """The file of a site; only files below the working folder are changed."""
         if site is None:

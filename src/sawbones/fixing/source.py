@@ -136,6 +136,13 @@ class Source:
             node = self.parents[node]
         return node
 
+    def outermost(self, node: ast.AST) -> ast.stmt:
+        """The statement of the top level that it stands in."""
+        found = self.statement(node)
+        for outer in self.around(found):
+            found = outer if isinstance(outer, ast.stmt) else found
+        return found
+
     def statement_at(self, line: int) -> ast.stmt | None:
         """The innermost one."""
         found = [n for n in self.nodes_at(line) if isinstance(n, ast.stmt)]

@@ -72,7 +72,6 @@ PINS = {
         "assert_event_order", '"backward", "step", "schedule", optional=["schedule"]'
     ),
     "loop.train-in-eval-mode": Pin("assert_trains_in_train_mode"),
-    "loop.zero-grad-misplaced": Pin("assert_event_order", '"zero_grad", "backward", "step"'),
     "evaluation.eval-mode": Pin("assert_evaluates_in_eval_mode"),
     "evaluation.leak-contamination": Pin("assert_splits_disjoint"),
     "evaluation.wrong-split": Pin("assert_splits_disjoint"),

@@ -14,9 +14,11 @@ from sawbones.evidence.limits import trials as limits
 from sawbones.schema import Run
 from sawbones.stats.loss_curve import loss_curve
 from sawbones.stats.series import end_level, finite, start_level
+from sawbones.trials.bench import Bench, ChildFailed
 from sawbones.trials.child import Remedy
 
 MOST_CURVES = 3  # beside the run itself, in one picture
+FURTHER = 2  # more runs, beyond the one that helped
 ENOUGH = 4  # steps; medians of fewer say nothing
 
 
@@ -70,6 +72,24 @@ def compare(run: Run, cured: Run) -> Pair:
     with np.errstate(invalid="ignore"):  # both may be infinite: no gain to speak of
         gains = was - now
     return Pair(steps, begin, end_level(was), end_level(now), _sigmas(gains), _chance(gains))
+
+
+def best_rate(bench: Bench, run: Run, factor: float, cured: Run, times: float) -> tuple[float, Run]:
+    """From a factor of the learning rate that helps on to the next, as long as that ends clearly
+    lower still: the factor, and the run with it.
+    """
+    for _ in range(FURTHER):
+        if bench.seconds_left < 2 * run.seconds:
+            break
+        try:
+            remedy = Remedy("learning_rate", {"factor": factor * times})
+            other = bench.rerun([remedy], max_steps=run.num_steps)
+        except ChildFailed:
+            break
+        if not compare(cured, other).is_better:
+            break
+        factor, cured = factor * times, other
+    return factor, cured
 
 
 def with_curves(run: Run, reruns: Sequence[tuple[Sequence[Remedy], Run]]) -> dict[str, Any]:

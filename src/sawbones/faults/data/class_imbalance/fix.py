@@ -30,10 +30,11 @@ def fix(case: Case) -> Iterator[Change]:
                     continue
                 tensor, imports = spelled(source, "torch.tensor")
                 text = f"{tensor}([{', '.join(f'{w:.3g}' for w in weights)}])"
+                cost = "rare classes are found more often, and frequent ones less"
                 yield Change(
                     "Weigh each class by how rarely it was seen.",
                     (*imports, set_keyword(source, found, "weight", text)),
-                    unsafe="rare classes are found more often, and frequent ones less",
+                    unsafe="" if case.shown_by_trial else cost,
                 )
                 return
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from sawbones.fixing.editing import Edit, EditRefused, after, before, set_keyword
-from sawbones.fixing.loop_parts import model_at
+from sawbones.fixing.loop_parts import model_called
 from sawbones.fixing.moves import widest_without
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
@@ -21,7 +21,7 @@ def fix(case: Case) -> Iterator[Change]:
         if event.phase == "train" or event.site is None or event.site not in case.finding.where:
             continue
         source = case.source(event.site)
-        name = model_at(source, event) if source is not None else None
+        name = model_called(source, event.site.line) if source is not None else None
         if source is None or name is None:
             continue
         yield from _around(case, source, event.site.line, name)

@@ -1,5 +1,5 @@
 """Run the script again with every learning rate times 0.1, from the same seed; times 0.01 when a
-tenth is still too much.
+tenth is still too much, and on from a factor that helps as long as the next one helps clearly more.
 
 Confirmed when the loss then ends clearly lower (by 15 % of where it began, or finite where it was
 not) and has come down at all; refuted when neither does better. Medians of the last fifth are
@@ -16,6 +16,7 @@ from sawbones.stats.loss_calls import carrying
 from sawbones.stats.series import end_level, finite
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
+from sawbones.trials.side_by_side import best_rate
 
 NAME = "learning_rate_tenth"
 FACTORS = (0.1, 0.01)
@@ -35,22 +36,26 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         if steps < 4:
             return Verdict(NAME, "open", "too few steps to compare")
         was, now = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
-        tried.append(
-            f"with {factor:g} of the learning rate the loss ends at {now:.4g} instead of {was:.4g}"
-        )
+        tried.append(_told(factor, now, was))
         behaves = math.isfinite(now) and now < begin - 0.02 * size
         if behaves and (not math.isfinite(was) or now < was - CLEARLY * size):
+            best, cured = best_rate(bench, run, factor, cured, 0.1)
+            now = end_level(cured.losses[:steps])
             return Verdict(
                 NAME,
                 "confirmed",
-                f"{tried[-1]} (it began at {begin:.4g})",
+                f"{_told(best, now, was)} (it began at {begin:.4g})",
                 was,
                 now,
-                details={"factor": factor, "narrows": not scale_is_known(run)},
+                details={"factor": best, "narrows": not scale_is_known(run)},
             )
         if finding.status != "likely":
             break  # a weak suspicion gets one try
     return Verdict(NAME, "refuted", "; ".join(tried), was, now)
+
+
+def _told(factor: float, now: float, was: float) -> str:
+    return f"with {factor:g} of the learning rate the loss ends at {now:.4g} instead of {was:.4g}"
 
 
 def scale_is_known(run: Run) -> bool:

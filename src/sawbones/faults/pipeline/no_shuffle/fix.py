@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import EditRefused, keyword_of, set_keyword
+from sawbones.fixing.editing import EditRefused, before, keyword_of, replace, set_keyword
 from sawbones.fixing.expressions import calls_near
+from sawbones.fixing.moves import loop_around
+from sawbones.fixing.names import full_name, is_simple, root_names, spelled
 from sawbones.fixing.recipes import Case, Change
+from sawbones.fixing.source import Source, called_name
+
+DRAWN = {"torch.arange": "torch.randperm", "numpy.arange": "numpy.random.permutation"}
+ORDER = "A new order in every epoch: {}."
 
 
 def fix(case: Case) -> Iterator[Change]:
@@ -18,3 +25,49 @@ def fix(case: Case) -> Iterator[Change]:
         except EditRefused:
             continue
         yield Change("Shuffle the training data: shuffle=True.", (edit,))
+    for source, call in calls_near(case, "SequentialSampler"):
+        sampler, imports = spelled(source, "torch.utils.data.RandomSampler")
+        edit = replace(source, call.func, sampler)
+        yield Change("Draw the samples at random: RandomSampler.", (*imports, edit))
+    for source, call in calls_near(case, "arange", "list"):
+        yield from _order(source, call)
+    for source, site in case.places():
+        statement = source.statement_at(site.line)
+        if statement is not None:
+            yield from _slices(source, statement)
+
+
+def _order(source: Source, call: ast.Call) -> Iterator[Change]:
+    """Row numbers that are counted up are drawn instead."""
+    function = DRAWN.get(full_name(source, call.func))
+    if function is not None and len(call.args) == 1:
+        name, imports = spelled(source, function)
+        yield Change(ORDER.format(name), (*imports, replace(source, call.func, name)))
+    counted = call.args[0] if len(call.args) == 1 else None
+    if isinstance(counted, ast.Call) and called_name(counted) == "range" and len(counted.args) == 1:
+        name, imports = spelled(source, "random.sample")
+        numbers, size = source.text_of(counted), source.text_of(counted.args[0])
+        text = f"{name}({numbers}, {size})"
+        yield Change(ORDER.format(text), (*imports, replace(source, call, text)))
+
+
+def _slices(source: Source, statement: ast.stmt) -> Iterator[Change]:
+    """`rows[i : i + size]` in a loop over i -> `rows[order[i : i + size]]`."""
+    loop = loop_around(source, statement)
+    counter = root_names(loop.target) if isinstance(loop, ast.For) else set()
+    sliced = [
+        node
+        for node in (ast.walk(loop) if loop is not None else ())
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and isinstance(node.slice, ast.Slice)
+        and root_names(node.slice) & counter
+        and is_simple(node.value)
+    ]
+    if loop is None or not sliced:
+        return
+    draw, imports = spelled(source, "torch.randperm")
+    name = "order" if "order" not in root_names(source.tree) else "row_order"
+    first = before(source, loop, f"{name} = {draw}(len({source.text_of(sliced[0].value)}))")
+    inner = [replace(source, n.slice, f"{name}[{source.text_of(n.slice)}]") for n in sliced]
+    yield Change(ORDER.format(draw), (*imports, first, *inner))
