@@ -10,7 +10,19 @@ import pytest
 from sawbones.faults import all_checks
 from sawbones.fixing.proposing import propose
 from sawbones.fixing.recipes import recipes
-from sawbones.schema import Ending, Event, Evidence, Finding, Optimizer, Run, Site, Verdict
+from sawbones.schema import (
+    Ending,
+    Event,
+    Evidence,
+    Finding,
+    Optimizer,
+    Run,
+    Site,
+    Tensor,
+    Verdict,
+)
+from sawbones.schema.loader import Loader
+from sawbones.schema.one_off import DataCode
 
 
 def event(seq: int, kind: str, line: int, **data: object) -> Event:
@@ -84,6 +96,140 @@ def test_the_loss_is_divided_by_the_name_in_the_condition(tmp_path):
     assert "    if (i + 1) % PARTS == 0 or i + 1 == len(dl):\n" in new
 
 
+def test_what_is_left_over_is_applied_behind_a_loop_that_counts_nothing(tmp_path):
+    text = (
+        "for b in dl:\n    crit(b).backward()\n    seen += 1\n    if seen == PARTS:\n"
+        "        o.step()\n        seen = 0\nsave(net)\n"
+    )
+    ran = run(event(1, "backward", 2), event(2, "step", 5, optimizer=0))
+    new = patched(tmp_path, text, "loop.accumulation-remainder", 5, ran)
+    assert new == text.replace("save", "if seen:\n    o.step()\n    seen = 0\nsave")
+
+
+def test_what_is_left_over_is_applied_through_the_object_that_counts(tmp_path):
+    text = (
+        "class Sum:\n    def add(self, l):\n        l.backward()\n        self.n += 1\n"
+        "        if self.n == 4:\n            self.apply()\n"
+        "    def apply(self):\n        self.o.step()\n        self.n = 0\n"
+        "for b in dl:\n    total.add(crit(b))\n"
+    )
+    ran = run(event(1, "backward", 3), event(2, "step", 8, optimizer=0))
+    new = patched(tmp_path, text, "loop.accumulation-remainder", 8, ran)
+    assert new == text + "if total.n:\n    total.apply()\n"
+
+
+def test_parameters_that_were_left_out_are_handed_over(tmp_path):
+    tensors = tuple(
+        Tensor(i, name, (4,), "float32", True, "", held)
+        for i, (name, held) in enumerate([("body.w", 0), ("head.0.w", -1), ("scale", -1)])
+    )
+    made = Optimizer(0, "SGD", {}, ({}, {}), Site("train.py", 3))
+    text = "net = Net()\nparts = groups(net)\nopt = SGD(parts)\nnet(x)\n"
+    ran = run(event(1, "forward", 4), optimizers=(made,), tensors=tensors)
+    new = patched(tmp_path, text, "optimizer.missing-params", 3, ran)
+    line = 'opt.add_param_group({"params": [*net.head.parameters(), net.scale]})\n'
+    assert new == text.replace("net(x)", line + "net(x)")
+    one = run(event(1, "forward", 4), optimizers=(replace(made, groups=({},)),), tensors=tensors)
+    new = patched(tmp_path, text, "optimizer.missing-params", 3, one)
+    assert new == text.replace("SGD(parts)", "SGD(net.parameters())")
+
+
+@pytest.mark.parametrize(
+    ("rest", "changed"),
+    [
+        # The change is a method of the model: the optimizer goes behind its call.
+        ("opt = SGD(net.p)\nnet.grow()\n", "net.grow()\nopt = SGD(net.p)\n"),
+        # The optimizer is in use before the change: that goes in front of both.
+        (
+            "opt = SGD(net.p)\nplan = Plan(opt)\nnet.grow()\n",
+            "net.grow()\nopt = SGD(net.p)\nplan = Plan(opt)\n",
+        ),
+    ],
+)
+def test_the_optimizer_is_built_after_the_last_change_of_the_model(tmp_path, rest, changed):
+    head = "class Net:\n    def grow(self):\n        self.head = Linear()\nnet = Net()\n"
+    (tmp_path / "train.py").write_text(head + rest)
+    where = (Site("train.py", 5), Site("train.py", 3, "Net.grow"))
+    found = Finding("optimizer.stale-params", "proven", 1.0, "", where)
+    patches = propose(found, run(), tmp_path, strict=True).patches
+    assert patches[0].files[0][1].text == head + changed
+
+
+def test_the_mode_is_not_set_in_a_function_that_evaluation_calls_too(tmp_path):
+    text = (
+        "def score(x):\n    return crit(net(x))\n\ndef look(x):\n    net.eval()\n"
+        "    return score(x)\n\nfor x in data:\n    look(x)\n    l = score(x)\n    l.backward()\n"
+    )
+    shared = event(1, "forward", 2)
+    ran = run(
+        replace(event(0, "mode", 5, training=False), site=Site("train.py", 5, "look")),
+        shared,
+        replace(shared, seq=2, phase="eval"),
+        event(3, "backward", 11),
+    )
+    new = patched(tmp_path, text, "loop.train-in-eval-mode", 2, ran)
+    assert new == text.replace("    l = score", "    net.train()\n    l = score")
+
+
+def test_a_worker_gets_a_function_of_the_top_level(tmp_path):
+    text = "def main():\n    rows = Rows(lambda r: r - MEAN)\n"
+    new = patched(tmp_path, text, "pipeline.worker-crash", 2, run())
+    assert new == (
+        "def prepared(r):\n    return r - MEAN\n\n\ndef main():\n    rows = Rows(prepared)\n"
+    )
+    (tmp_path / "train.py").write_text("def main(mean):\n    rows = Rows(lambda r: r - mean)\n")
+    found = Finding("pipeline.worker-crash", "proven", 1.0, "", (Site("train.py", 2),))
+    assert propose(found, run(), tmp_path, strict=True).patches == ()
+
+
+def test_rows_of_a_loop_over_slices_are_drawn(tmp_path):
+    text = "import torch\nfor i in range(0, len(x), 8):\n    l = f(x[i : i + 8], y[i : i + 8])\n"
+    new = patched(tmp_path, text, "pipeline.no-shuffle", 3, run())
+    assert new == (
+        "import torch\norder = torch.randperm(len(x))\nfor i in range(0, len(x), 8):\n"
+        "    l = f(x[order[i : i + 8]], y[order[i : i + 8]])\n"
+    )
+
+
+def test_every_worker_gets_a_generator_of_its_own(tmp_path):
+    text = (
+        "import torch\nclass Rows:\n    def __init__(self):\n        self.g = default_rng(3)\n"
+        "    def __getitem__(self, i):\n        return self.g.normal()\n\n"
+        "dl = DataLoader(Rows(), num_workers=2)\n"
+    )
+    loader = Loader(0, 1, 2, False, "", None, "", "Rows", 9, 9, Site("train.py", 8))
+    ran = run(loaders=(loader,), data_code=DataCode(reads=("train.py", 5, 6)))
+    new = patched(tmp_path, text, "pipeline.worker-seed", 8, ran)
+    assert new == text.replace(
+        "dl = DataLoader(Rows(), num_workers=2)",
+        "def seed_worker(number):\n    torch.utils.data.get_worker_info().dataset.g = "
+        "default_rng(torch.initial_seed() % 2**32)\n\n\n"
+        "dl = DataLoader(Rows(), num_workers=2, worker_init_fn=seed_worker)",
+    )
+
+
+def test_what_a_trial_has_shown_is_no_matter_of_taste(tmp_path):
+    text = "opt = Adam(p, eps=9.0)\n"
+    (tmp_path / "train.py").write_text(text)
+    site = Site("train.py", 1)
+    ran = run(optimizers=(Optimizer(0, "Adam", {}, ({},), site),))
+    found = Finding("optimizer.bad-moments", "likely", 1.0, "", (site,))
+    assert propose(found, ran, tmp_path, strict=True).patches[0].level == "unsafe"
+    shown = replace(found, status="proven", verdict=Verdict("t", "confirmed", ""))
+    assert propose(shown, ran, tmp_path, strict=True).patches[0].level == "safe"
+
+
+def test_rows_of_a_computed_table_are_added_where_the_size_is_computed(tmp_path):
+    text = "size = len(words)\ntable = nn.Embedding(size, 16)\nhead = nn.Linear(16, size)\n"
+    (tmp_path / "train.py").write_text(text)
+    asked = Evidence("id 11 of a table of 8 rows", value=11, expected=7)
+    site = Site("train.py", 2)
+    found = Finding("pipeline.token-out-of-vocab", "proven", 1.0, "", (site,), (asked,))
+    patches = propose(found, run(), tmp_path, strict=True).patches
+    assert patches[0].files[0][1].text == text.replace("len(words)", "len(words) + 4")
+    assert patches[0].level == "safe"
+
+
 @pytest.mark.parametrize(
     ("written", "changed"),
     [
@@ -139,6 +285,21 @@ def test_the_rate_is_changed_where_its_number_stands(tmp_path, written, changed)
         ("model.inplace-modified", "x = F.relu(x, inplace=True)", "x = F.relu(x, inplace=False)"),
         ("loop.memory-leak", "total += crit(x)", "total += crit(x).detach()"),
         ("loop.memory-leak", "self.h.append(x)", "self.h.append(x.detach())"),
+        ("loop.nondeterminism", "ids = list(set(x))", "ids = sorted(set(x))"),
+        ("loop.nondeterminism", "ids = {w for w in x}", "ids = sorted({w for w in x})"),
+        ("loop.nondeterminism", "a = os.listdir(x)", "a = sorted(os.listdir(x))"),
+        ("loop.nondeterminism", "g = Random(time.time_ns())", "g = Random(0)"),
+        ("loop.nondeterminism", "a = x.sample(9)", "a = x.sample(9, random_state=0)"),
+        ("pipeline.no-shuffle", "order = torch.arange(9)", "order = torch.randperm(9)"),
+        ("pipeline.padding-side", "y = [0] * n + x", "y = x + [0] * n"),
+        ("pipeline.padding-side", "y = F.pad(x, (n, 0))", "y = F.pad(x, (0, n))"),
+        ("pipeline.padding-side", "y[i, -len(x):] = x", "y[i, :len(x)] = x"),
+        ("pipeline.padding-side", "y[i, w - n:] = x", "y[i, :n] = x"),
+        (
+            "pipeline.padding-side",
+            "y = torch.cat([x.new_zeros(n), x])",
+            "y = torch.cat([x, x.new_zeros(n)])",
+        ),
         ("pipeline.truncation", "y = (x + [EOS])[:N]", "y = x[: N - 1] + [EOS]"),
         ("loss.weighting", "l = F.nll_loss(x, y, weight=w)", "l = F.nll_loss(x, y, weight=1 / w)"),
         ("model.causal-leak", "m = torch.tril(a, diagonal=1)", "m = torch.tril(a, diagonal=0)"),

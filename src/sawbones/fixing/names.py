@@ -54,12 +54,13 @@ def means_the_same(source: Source, node: ast.expr, there: ast.AST) -> bool:
         return _class_of(source, home) is not None and (
             _class_of(source, home) is _class_of(source, goal)
         )
-    # From an enclosing scope, by names that are bound nowhere in between.
-    scopes = [s for s in source.around(there) if is_scope(s)]
-    if home not in scopes:
-        return False
-    inner = scopes[: scopes.index(home)]
-    return not any(names & bound_in(scope) for scope in inner)
+    return all(_binder(source, n, node) is _binder(source, n, there) for n in names)
+
+
+def _binder(source: Source, name: str, place: ast.AST) -> ast.AST | None:
+    """The scope that a name of this place is bound in; None: nothing of the file binds it."""
+    scopes = (s for s in source.around(place) if is_scope(s))
+    return next((s for s in scopes if name in bound_in(s)), None)
 
 
 def is_scope(node: ast.AST) -> bool:
