@@ -97,6 +97,10 @@ def larger_table(case: Case) -> Iterator[Change]:
                 continue
             # What the table shares its size with (a head, a loss) grows along.
             for node in dict.fromkeys((value_of(source, given), given)):
+                if literal(node) is not None:
+                    text = str(needed)
+                    yield Change(f"Give the table {text} rows.", (replace(source, node, text),))
+                    continue
                 total = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))
                 text = source.text_of(node) if total else in_brackets(source, node)
                 yield Change(

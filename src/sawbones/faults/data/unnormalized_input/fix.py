@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import after, before
+from sawbones.fixing.editing import after, before, first_in
 from sawbones.fixing.expressions import calls_near
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source, called_name
+from sawbones.stats.evaluations import model_inputs
+
+SCALES = 10.0  # between columns; nearer ones are served by one mean and one spread
 
 
 def fix(case: Case) -> Iterator[Change]:
@@ -26,9 +30,34 @@ def fix(case: Case) -> Iterator[Change]:
             name = targets[0].id
             cut = _cut(source, statement, name)
             line = _standardised(name, source.text_of(cut[1]) if cut is not None else name)
-            edit = before(source, cut[0], line) if cut is not None else None
-            edit = edit or after(source, statement, line)
+            edit = before(source, cut[0], line) if cut else after(source, statement, line)
             yield Change(f"Standardise the inputs: {line}.", (edit,))
+    yield from _in_the_model(case)
+
+
+def _in_the_model(case: Case) -> Iterator[Change]:
+    """The numbers that were measured, where every input passes, in training and in use."""
+    model = next((m for m in case.run.modules if not m.path and m.site is not None), None)
+    source = case.source(model.site) if model is not None else None
+    given = next((i for i in model_inputs(case.run, "train") if i.std), None)
+    if source is None or model is None or model.site is None or given is None:
+        return
+    function = next(
+        (n for n in source.nodes_at(model.site.line) if isinstance(n, ast.FunctionDef)), None
+    )
+    place = re.fullmatch(r"\[0\]\[(\d+)\]", given.path)
+    if function is None or place is None or len(function.args.args) < int(place[1]) + 2:
+        return
+    name = function.args.args[int(place[1]) + 1].arg
+    mean, spread = f"{given.mean or 0.0:.4g}", f"{given.std:.4g}"
+    columns = given.feature_std
+    if columns and len(columns) == given.shape[-1] and max(columns) > SCALES * min(columns):
+        means = ", ".join(f"{m:.4g}" for m in given.feature_mean)
+        spreads = ", ".join(f"{s or 1.0:.4g}" for s in columns)
+        mean, spread = (f"{name}.new_tensor([{text}])" for text in (means, spreads))
+    line = f"{name} = ({name} - {mean}) / {spread}"
+    summary = "Standardise what the model is given, by the mean and spread that were measured."
+    yield Change(summary, (first_in(source, function.body, line),))
 
 
 def _standardised(name: str, by: str) -> str:

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from sawbones.fixing.editing import keyword_of, replace, set_keyword
-from sawbones.fixing.expressions import in_comparison, is_library_call, unwrapped
-from sawbones.fixing.names import spelled
+from sawbones.fixing.expressions import in_brackets, in_comparison, is_library_call, unwrapped
+from sawbones.fixing.names import receiver, spelled
 from sawbones.fixing.numbers import literal
 from sawbones.fixing.recipes import Case, Change
-from sawbones.fixing.source import Source
+from sawbones.fixing.source import Source, called_name
+
+LEAVES_TORCH = ("numpy", "cpu", "detach", "tolist")
 
 
 def fix(case: Case) -> Iterator[Change]:
@@ -26,6 +28,8 @@ def fix(case: Case) -> Iterator[Change]:
                 place = 1 if is_library_call(source, call) else 0
                 edit = set_keyword(source, call, "dim", "1", place)
                 yield Change("Take the class of each sample: dim=1.", (edit,))
+        elif "differently" in case.finding.title or "compared" in case.finding.title:
+            yield from _other_targets(source, site.line, case.finding.title, int(seen.expected))
         elif "rounded" in case.finding.title:
             yield from _rounded(source, site.line)
         elif "positive" in case.finding.title:
@@ -55,12 +59,27 @@ def _other_axis(source: Source, line: int, used: int, right: int) -> Iterator[Ch
             yield Change(summary, (set_keyword(source, call, name, str(right), place),))
 
 
+def _other_targets(source: Source, line: int, title: str, lowest: int) -> Iterator[Change]:
+    """Labels in the coding, or the guesses in the shape, of the others."""
+    for node in in_comparison(source, line):
+        guess, label = source.text_of(node.left), in_brackets(source, node.comparators[0])
+        if "compared" in title:
+            text = f"{in_brackets(source, node.left)}.reshape({label}.shape)"
+            yield Change(f"Compare sample by sample: {text}.", (replace(source, node.left, text),))
+            continue
+        text = f"({label} > 0)" if lowest < 0 else f"{label} - 1"
+        summary = f"Compare {guess} with {text}."
+        yield Change(summary, (replace(source, node.comparators[0], text),))
+
+
 def _rounded(source: Source, line: int) -> Iterator[Change]:
     for call in source.calls_at(line, "round"):
         function, imports = spelled(source, "torch.sigmoid")
         given = call.args[0] if is_library_call(source, call) and call.args else None
         if given is None and isinstance(call.func, ast.Attribute):
             given = call.func.value
+        while isinstance(given, ast.Call) and called_name(given) in LEAVES_TORCH:
+            given = receiver(given)
         if given is not None:
             edit = replace(source, given, f"{function}({source.text_of(given)})")
             yield Change("Round the probabilities, not the logits.", (*imports, edit))

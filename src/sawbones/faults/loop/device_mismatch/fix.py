@@ -22,7 +22,7 @@ def fix(case: Case) -> Iterator[Change]:
             given = keyword_of(call, "device")
             if given is not None:
                 yield Change(f"Make it on {device}.", (replace(source, given, device),))
-    call = refusal(case.run) if case.run.ending.crash is not None else None
+    died = refusal(case.run) if case.run.ending.crash is not None else None
     astray = told.got.rpartition(" on ")[0]
-    for name in (g.name for g in call.given if g.name == astray) if call is not None else ():
+    for name in (g.name for g in died.given if g.name == astray) if died is not None else ():
         yield from rewritten_value(case, name, lambda text: f"{text}.to({device})", "Move it: {}.")

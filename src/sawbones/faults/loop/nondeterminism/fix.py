@@ -32,10 +32,10 @@ def fix(case: Case) -> Iterator[Change]:
         yield from _ordered(source, site)
         yield from _earlier(case, source, site)
     for event in case.run.of_kind("seed"):
-        source = case.source(event.site)
-        if source is not None and event.site is not None and event.site not in seen:
+        there = case.source(event.site)
+        if there is not None and event.site is not None and event.site not in seen:
             seen.add(event.site)
-            yield from _beside(case, source, event.site)
+            yield from _beside(case, there, event.site)
     for source, site in case.places():
         yield from _beside(case, source, site)
 

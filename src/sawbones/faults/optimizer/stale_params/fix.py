@@ -17,10 +17,10 @@ from sawbones.schema import Site
 def fix(case: Case) -> Iterator[Change]:
     if len(case.finding.where) < 2:
         return
-    made, site = case.statement(case.finding.where[0]), case.finding.where[1]
-    if made is None or not isinstance(made[1], ast.Assign):
+    site = case.finding.where[1]
+    source, making = case.statement(case.finding.where[0]) or (None, None)
+    if source is None or not isinstance(making, ast.Assign):
         return
-    source, making = made
     block = source.block(making)
     rest = block[block.index(making) + 1 :]
     for later in _changing(source, making, rest, site):
@@ -39,7 +39,8 @@ def fix(case: Case) -> Iterator[Change]:
     changed = case.statement(site)
     if changed is not None and changed[0] is source and making.lineno == making.end_lineno:
         later = changed[1]
-        if later.lineno > making.lineno and later not in block:
+        apart = source.function_of(later) is not source.function_of(making)
+        if (apart or later.lineno > making.lineno) and later not in block:
             yield Change(
                 "Build the optimizer anew where the model changes.",
                 (after(source, later, source.text_of(making)),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import EditRefused, before, keyword_of, replace, set_keyword
+from sawbones.fixing.editing import EditRefused, before, keyword_of, remove, replace, set_keyword
 from sawbones.fixing.expressions import calls_near
 from sawbones.fixing.moves import loop_around
 from sawbones.fixing.names import full_name, is_simple, root_names, spelled
@@ -17,6 +17,13 @@ ORDER = "A new order in every epoch: {}."
 
 
 def fix(case: Case) -> Iterator[Change]:
+    for source, call in calls_near(case, "manual_seed", "seed"):
+        statement = source.statement(call)
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            text = source.text_of(call)
+            yield Change(
+                f"Do not begin the same order anew: leave {text} out.", (remove(source, statement),)
+            )
     for source, call in calls_near(case, "DataLoader", "StatefulDataLoader"):
         if any(keyword_of(call, name) is not None for name in ("sampler", "batch_sampler")):
             continue

@@ -36,7 +36,8 @@ def fix(case: Case) -> Iterator[Change]:
 
 
 def _named_side(source: Source, node: ast.AST) -> Iterator[Change]:
-    for part in ast.walk(node):
+    for given in ast.walk(node):
+        part = value_of(source, given) if isinstance(given, ast.expr) else given
         if isinstance(part, ast.Constant) and part.value in ("left", "right"):
             side = "right" if part.value == "left" else "left"
             yield Change(f"Pad on the {side}.", (replace(source, part, f'"{side}"'),))

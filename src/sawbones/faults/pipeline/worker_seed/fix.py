@@ -13,12 +13,14 @@ from sawbones.schema import Site
 
 SUMMARY = "Seed every worker differently: torch.initial_seed() is another one in each."
 MAKERS = ("default_rng", "RandomState", "Random", "Generator")
-SEEDING = (*MAKERS, "seed", "manual_seed")
+SEEDING = (*MAKERS, "seed", "manual_seed", "set_seed", "seed_everything", "seed_all")
 
 
 def fix(case: Case) -> Iterator[Change]:
     code = case.run.data_code
-    for lines, recipe in ((code.seeds, _constant_seed), (code.reads, _own_generator)):
+    streams = case.run.redraw is not None and case.run.redraw.stream
+    reading = _constant_seed if streams else _own_generator
+    for lines, recipe in ((code.seeds, _constant_seed), (code.reads, reading)):
         source = case.source(Site(lines[0], lines[1], "", "")) if lines is not None else None
         if source is not None and lines is not None:
             yield from recipe(case, source, lines[1])
@@ -41,7 +43,7 @@ def _constant_seed(case: Case, source: Source, line: int) -> Iterator[Change]:
 def _is_fixed(source: Source, scope: ast.FunctionDef, given: ast.expr) -> bool:
     value = value_of(source, given)
     called = any(isinstance(node, ast.Call) for node in ast.walk(value))
-    return not called and not root_names(value) & bound_in(scope)
+    return not called and not root_names(value) & (bound_in(scope) - {"self"})
 
 
 def _own_generator(case: Case, source: Source, line: int) -> Iterator[Change]:
