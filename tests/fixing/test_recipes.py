@@ -127,8 +127,8 @@ def test_parameters_that_were_left_out_are_handed_over(tmp_path):
     text = "net = Net()\nparts = groups(net)\nopt = SGD(parts)\nnet(x)\n"
     ran = run(event(1, "forward", 4), optimizers=(made,), tensors=tensors)
     new = patched(tmp_path, text, "optimizer.missing-params", 3, ran)
-    line = 'opt.add_param_group({"params": [*net.head.parameters(), net.scale]})\n'
-    assert new == text.replace("net(x)", line + "net(x)")
+    more = '[*parts, {"params": [*net.head.parameters(), net.scale]}]'
+    assert new == text.replace("SGD(parts)", f"SGD({more})")
     one = run(event(1, "forward", 4), optimizers=(replace(made, groups=({},)),), tensors=tensors)
     new = patched(tmp_path, text, "optimizer.missing-params", 3, one)
     assert new == text.replace("SGD(parts)", "SGD(net.parameters())")

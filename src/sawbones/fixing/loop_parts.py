@@ -6,7 +6,14 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from sawbones.fixing.names import bound_in, full_name, is_simple, means_the_same, receiver
+from sawbones.fixing.names import (
+    bound_in,
+    full_name,
+    is_simple,
+    means_the_same,
+    only_call,
+    receiver,
+)
 from sawbones.fixing.recipes import Case, Use
 from sawbones.fixing.source import Source
 
@@ -65,7 +72,16 @@ def model_name(case: Case, source: Source, there: ast.AST) -> str | None:
     for node in _named_models(case, source):
         if means_the_same(source, node, there):
             return source.text_of(node)
-    return None
+    function = source.function_of(there)
+    call = only_call(source, function)
+    if call is None or not isinstance(function, ast.FunctionDef):
+        return None
+    # As the function was handed it.
+    name = model_name(case, source, call)
+    own = [a.arg for a in function.args.args if a.arg != "self"]
+    given = dict(zip(own, call.args, strict=False))
+    given |= {k.arg: k.value for k in call.keywords if k.arg is not None}
+    return next((arg for arg, value in given.items() if source.text_of(value) == name), None)
 
 
 def _named_models(case: Case, source: Source) -> Iterator[ast.expr]:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from sawbones.fixing.editing import Edit, after, before
-from sawbones.fixing.source import Function, Source
+from sawbones.fixing.source import Function, Source, called_name
 
 _SIMPLE = (
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.Store, ast.Tuple),
@@ -54,13 +54,26 @@ def means_the_same(source: Source, node: ast.expr, there: ast.AST) -> bool:
         return _class_of(source, home) is not None and (
             _class_of(source, home) is _class_of(source, goal)
         )
-    return all(_binder(source, n, node) is _binder(source, n, there) for n in names)
+    return all(binder(source, n, node) is binder(source, n, there) for n in names)
 
 
-def _binder(source: Source, name: str, place: ast.AST) -> ast.AST | None:
+def binder(source: Source, name: str, place: ast.AST) -> ast.AST | None:
     """The scope that a name of this place is bound in; None: nothing of the file binds it."""
     scopes = (s for s in source.around(place) if is_scope(s))
     return next((s for s in scopes if name in bound_in(s)), None)
+
+
+def only_call(source: Source, function: ast.AST) -> ast.Call | None:
+    """Where a function of the file is called, if that is in one place outside of itself."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    own = set(ast.walk(function))
+    calls = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and called_name(node) == function.name and node not in own
+    ]
+    return calls[0] if len(calls) == 1 else None
 
 
 def is_scope(node: ast.AST) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sawbones.fixing.editing import after, replace
 from sawbones.fixing.moves import LOOPS
-from sawbones.fixing.names import is_simple, receiver, root_names
+from sawbones.fixing.names import is_simple, only_call, receiver, root_names
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source, called_name
 
@@ -58,19 +58,15 @@ def _guarded(source: Source, node: ast.AST) -> Guarded | None:
                 break
         else:
             return None
-        calls = [
-            n
-            for n in ast.walk(source.tree)
-            if isinstance(n, ast.Call) and called_name(n) == outer.name
-        ]
-        if len(calls) != 1:
+        call = only_call(source, outer)
+        if call is None:
             return None
-        name = receiver(calls[0])
+        name = receiver(call)
         if condition is not None and (owner or name is None or not is_simple(name)):
             return None  # what the condition says has no meaning there
         if condition is not None and name is not None:
             owner = source.text_of(name)
-        node = calls[0]
+        node = call
     return None
 
 

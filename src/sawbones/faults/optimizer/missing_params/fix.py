@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import after, keyword_of, replace
+from sawbones.fixing.editing import keyword_of, replace
 from sawbones.fixing.loop_parts import model_name
-from sawbones.fixing.names import value_of
+from sawbones.fixing.names import binder, means_the_same, value_of
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
 from sawbones.schema import Tensor
@@ -22,19 +22,19 @@ def fix(case: Case) -> Iterator[Change]:
         if made is None or given is None:
             continue
         source, call = made
-        model = model_name(case, source, call)
-        root = value_of(source, given)
-        holder = _holder(root)
+        several = case.run.modules and all(m.path for m in case.run.modules)
+        model = model_name(case, source, call) if not several else None
+        holder = _holder(value_of(source, given))
+        grouped = len(optimizer.groups) > 1
         if holder is not None:
-            yield from _whole(source, holder, root)
-        elif model is not None and len(optimizer.groups) == 1:
+            yield from _whole(source, holder, value_of(source, given))
+        elif model is not None and not grouped:
             text = f"{model}.parameters()"
             summary = f"Hand all parameters to the optimizer: {text}."
             yield Change(summary, (replace(source, given, text),))
-        for owner in dict.fromkeys(t.name.split(".")[0] for t in left) if holder else ():
-            yield from _beside(source, root, owner)
-        if model is not None:
-            yield from _another_group(source, call, list(_parts(model, owned, left)))
+        for parts in (_modules(case, source, call, left), _parts(model, owned, left)):
+            if parts:
+                yield _as_well(source, given, list(parts), grouped)
 
 
 def _holder(root: ast.expr) -> ast.expr | None:
@@ -54,36 +54,47 @@ def _whole(source: Source, holder: ast.expr, root: ast.expr) -> Iterator[Change]
         )
 
 
-def _beside(source: Source, root: ast.expr, owner: str) -> Iterator[Change]:
-    """A second module of the script, whose name in the run is its class or its path."""
-    both = f"[*{source.text_of(root)}, *{owner}.parameters()]"
-    names = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
-    if owner in names:
-        yield Change(
-            f"Hand {owner}.parameters() to the optimizer as well.", (replace(source, root, both),)
-        )
-
-
-def _another_group(source: Source, call: ast.Call, parts: list[str]) -> Iterator[Change]:
-    """However the groups were collected: what is missing becomes one more."""
-    statement = source.statement(call)
-    if not isinstance(statement, ast.Assign) or statement.value is not call or not parts:
-        return
-    name = source.text_of(statement.targets[0])
-    line = f'{name}.add_param_group({{"params": [{", ".join(parts)}]}})'
-    yield Change(
-        "Hand what is left out to the optimizer as a group of its own.",
-        (after(source, statement, line),),
+def _as_well(source: Source, given: ast.expr, parts: list[str], grouped: bool) -> Change:
+    """However the parameters were collected: what is missing is handed over beside them."""
+    text = ", ".join(parts)
+    more = f'{{"params": [{text}]}}' if grouped else text
+    return Change(
+        f"Hand {text.replace('*', '')} to the optimizer as well.",
+        (replace(source, given, f"[*{source.text_of(given)}, {more}]"),),
     )
 
 
-def _parts(model: str, owned: list[Tensor], left: list[Tensor]) -> dict[str, None]:
+def _modules(
+    case: Case, source: Source, call: ast.Call, left: list[Tensor]
+) -> dict[str, None] | None:
+    """Modules of the script of which nothing is held, by the names that they were given."""
+    found: dict[str, None] = {}
+    for owner in dict.fromkeys(t.name.split(".")[0] for t in left):
+        here = binder(source, owner, call) is not None
+        named = owner if here else _built(case, source, call, owner)
+        if named is None:
+            return None
+        found[f"*{named}.parameters()"] = None
+    return found
+
+
+def _built(case: Case, source: Source, call: ast.Call, owner: str) -> str | None:
+    for module in case.run.modules:
+        built = module.built if module.path == owner else None
+        made = source.statement_at(built.line) if built and case.source(built) is source else None
+        target = made.targets[0] if isinstance(made, ast.Assign) else None
+        if target is not None and means_the_same(source, target, call):
+            return source.text_of(target)
+    return None
+
+
+def _parts(model: str | None, owned: list[Tensor], left: list[Tensor]) -> dict[str, None]:
     """The outermost modules of which nothing is held, and single parameters beside them."""
     held = [t.name for t in owned if t not in left]
     found: dict[str, None] = {}
-    for tensor in left:
+    for tensor in left if model is not None else ():
         steps = tensor.name.split(".")
-        path = model
+        path = str(model)
         for number, step in enumerate(steps, 1):
             path += f"[{step}]" if step.isdigit() else f".{step}"
             inside = ".".join([*steps[:number], ""])
