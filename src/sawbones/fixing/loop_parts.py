@@ -13,6 +13,7 @@ from sawbones.fixing.names import (
     means_the_same,
     only_call,
     receiver,
+    target_of,
 )
 from sawbones.fixing.recipes import Case, Use
 from sawbones.fixing.source import Source
@@ -97,9 +98,9 @@ def _named_models(case: Case, source: Source) -> Iterator[ast.expr]:
     for module in case.run.modules:
         if module.path or case.source(module.built) is not source or module.built is None:
             continue
-        made = source.statement_at(module.built.line)
-        if isinstance(made, ast.Assign) and isinstance(made.value, ast.Call):
-            yield from made.targets[:1]
+        target = target_of(source.statement_at(module.built.line), module.cls)
+        if target is not None:
+            yield target
 
 
 def model_called(source: Source, line: int) -> ast.expr | None:

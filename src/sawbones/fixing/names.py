@@ -142,6 +142,19 @@ def _matched(target: ast.expr, value: ast.expr, name: str) -> list[ast.expr]:
     return [v for t, given in pairs for v in _matched(t, given, name)]
 
 
+def target_of(statement: ast.stmt | None, cls: str) -> ast.expr | None:
+    """What a new object of this class is bound to, alone or in a tuple."""
+    if not isinstance(statement, ast.Assign):
+        return None
+    target, value = statement.targets[0], statement.value
+    both = (ast.Tuple, ast.List)
+    if isinstance(target, both) and isinstance(value, both):
+        pairs = list(zip(target.elts, value.elts, strict=False))
+        pairs = [(t, v) for t, v in pairs if isinstance(v, ast.Call) and called_name(v) == cls]
+        return pairs[0][0] if len(pairs) == 1 else None
+    return target if isinstance(value, ast.Call) and not isinstance(target, both) else None
+
+
 def value_of(source: Source, node: ast.expr) -> ast.expr:
     """The expression that a name stands for, where it is bound once in reach; else itself."""
     for _ in range(4):

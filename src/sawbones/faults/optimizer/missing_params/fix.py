@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import keyword_of, replace
 from sawbones.fixing.loop_parts import model_name
-from sawbones.fixing.names import binder, means_the_same, value_of
+from sawbones.fixing.names import binder, means_the_same, target_of, value_of
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
 from sawbones.schema import Tensor
@@ -82,7 +82,7 @@ def _built(case: Case, source: Source, call: ast.Call, owner: str) -> str | None
     for module in case.run.modules:
         built = module.built if module.path == owner else None
         made = source.statement_at(built.line) if built and case.source(built) is source else None
-        target = made.targets[0] if isinstance(made, ast.Assign) else None
+        target = target_of(made, module.cls)
         if target is not None and means_the_same(source, target, call):
             return source.text_of(target)
     return None
