@@ -25,6 +25,15 @@ def test_verdict(case: Case, hospital: Hospital) -> None:
     assert verdict.result
 
 
+def test_a_learning_rate_is_tried_on_from_the_one_that_helped(hospital: Hospital) -> None:
+    named = ("learning_rate_tenth", "learning_rate_raised")
+    cases = [c for c in CASES if c.experiment in named and c.outcome == "confirmed"]
+    found = {case.experiment: hospital.verdict(case) for case in cases}
+    high, low = found["learning_rate_tenth"], found["learning_rate_raised"]
+    assert high.details["factor"] <= 0.1 and f"{high.details['factor']:g} of" in high.result
+    assert low.details["factor"] >= 100 and f"{low.details['factor']:.3g} times" in low.result
+
+
 def test_no_experiment_changed_the_scripts_it_ran(hospital: Hospital) -> None:
     # Here and not beside its like: the process that runs this file has these verdicts already.
     for case in CASES:

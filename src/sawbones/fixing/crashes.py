@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from sawbones.fixing.editing import Edit, keyword_of, replace
+from sawbones.fixing.editing import Edit, after, keyword_of, replace
 from sawbones.fixing.expressions import in_brackets
-from sawbones.fixing.names import bindings, bound_in, is_scope, value_of
+from sawbones.fixing.names import bindings, bound_in, is_scope, target_of, value_of
 from sawbones.fixing.numbers import literal
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
@@ -108,3 +108,26 @@ def larger_table(case: Case) -> Iterator[Change]:
                     (replace(source, node, f"{text} + {needed - size}"),),
                 )
             return
+    yield from _resized(case, needed)
+
+
+def _resized(case: Case, needed: int) -> Iterator[Change]:
+    """A model of transformers has a method for it, right behind the line that makes it."""
+    for module in case.run.modules:
+        source = case.source(module.built) if not module.path else None
+        if source is None or module.built is None or not _imports(source, "transformers"):
+            continue
+        statement = source.statement_at(module.built.line)
+        target = target_of(statement, module.cls)
+        if statement is not None and target is not None:
+            line = f"{source.text_of(target)}.resize_token_embeddings({needed})"
+            yield Change(
+                f"Give the table {needed} rows: {line}.", (after(source, statement, line),)
+            )
+
+
+def _imports(source: Source, package: str) -> bool:
+    return any(
+        isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[0] == package
+        for n in source.tree.body
+    )
