@@ -77,6 +77,43 @@ def test_a_step_past_the_scaler_goes_through_it(tmp_path):
     assert new == "gs.scale(crit).backward()\ngs.step(opt)\ngs.update()\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        (
+            "for x in data:\n    s = GradScaler()\n    s.step(o)\n",
+            "s = GradScaler()\nfor x in data:\n    s.step(o)\n",
+        ),
+        (
+            "class T:\n    def __init__(self):\n        self.o = 1\n    def turn(self):\n"
+            "        s = GradScaler()\n        s.step(self.o)\n",
+            "class T:\n    def __init__(self):\n        self.o = 1\n        self.s = GradScaler()\n"
+            "    def turn(self):\n        self.s.step(self.o)\n",
+        ),
+        (
+            "def turn(x):\n    s = GradScaler()\n    s.step(o)\n",
+            "s = GradScaler()\n\n\ndef turn(x):\n    s.step(o)\n",
+        ),
+    ],
+)
+def test_a_scaler_is_made_once(tmp_path, text, changed):
+    line = text[: text.index("GradScaler")].count("\n") + 1
+    assert patched(tmp_path, text, "loop.scaler-misuse", line, run()) == changed
+
+
+def test_the_second_optimizer_goes_through_the_scaler_too(tmp_path):
+    text = "s.scale(l).backward()\ns.step(a)\nb.step()\ns.update()\n"
+    ran = run(
+        event(1, "scale", 1),
+        event(2, "scaler_step", 2, optimizer=0),
+        event(3, "step", 2, optimizer=0),
+        event(4, "step", 3, optimizer=1),
+        event(5, "scaler_update", 4),
+    )
+    new = patched(tmp_path, text, "loop.scaler-misuse", 3, ran)
+    assert new == text.replace("b.step()", "s.step(b)")
+
+
 def test_a_late_clip_moves_in_front_of_the_step(tmp_path):
     text = "l.backward()\nopt.step()\nclip_(net.parameters(), 1.0)  # calm\n"
     ran = run(event(1, "step", 2, optimizer=0), event(2, "clip", 3))
