@@ -23,6 +23,7 @@ from sawbones.schema import (
 )
 from sawbones.schema.loader import Loader
 from sawbones.schema.one_off import DataCode
+from sawbones.schema.samples import Samples, TokenRows
 
 
 def event(seq: int, kind: str, line: int, **data: object) -> Event:
@@ -217,6 +218,27 @@ def test_a_worker_gets_a_function_of_the_top_level(tmp_path):
     (tmp_path / "train.py").write_text("def main(mean):\n    rows = Rows(lambda r: r - mean)\n")
     found = Finding("pipeline.worker-crash", "proven", 1.0, "", (Site("train.py", 2),))
     assert propose(found, run(), tmp_path, strict=True).patches == ()
+
+
+def test_more_of_a_text_is_let_through_where_its_limit_is_written(tmp_path):
+    rows = TokenRows(batches=9, lengths=(24, 24, 7))
+    ran = run(samples=Samples(rows=rows))
+    new = patched(tmp_path, "LIMIT = 25\nx = ids[:LIMIT]\n", "pipeline.truncation", 1, ran)
+    assert new == "LIMIT = 50\nx = ids[:LIMIT]\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("s = GradScaler(enabled=False)", "s = GradScaler()"),
+        ("a = autocast('cpu', torch.float16)", "a = autocast('cpu', torch.bfloat16)"),
+        ("a = autocast('cpu', dtype=kinds[k])", "a = autocast('cpu', dtype=torch.bfloat16)"),
+        ("d = torch.half; a = autocast('cpu', d)", "d = torch.bfloat16; a = autocast('cpu', d)"),
+    ],
+)
+def test_half_precision_is_scaled_or_left(tmp_path, old, new):
+    text = f"import torch\n{old}\n"
+    assert patched(tmp_path, text, "loop.amp-no-scaler", 2, run()) == text.replace(old, new)
 
 
 def test_rows_of_a_loop_over_slices_are_drawn(tmp_path):

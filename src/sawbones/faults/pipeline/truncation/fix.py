@@ -1,4 +1,4 @@
-"""Cut the text first, then put its end marker behind it."""
+"""Cut the text first, then put its end marker behind it; or let more of it through."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import replace
 from sawbones.fixing.expressions import in_brackets
+from sawbones.fixing.numbers import numbers_at
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
+
+SLACK = 2  # tokens by which the number may differ from the rows: BOS, EOS, the shift
 
 
 def fix(case: Case) -> Iterator[Change]:
@@ -25,6 +28,20 @@ def fix(case: Case) -> Iterator[Change]:
                 yield Change(
                     f"Cut first, then end the text: {text}.", (replace(source, node, text),)
                 )
+    yield from _raised(case)
+
+
+def _raised(case: Case) -> Iterator[Change]:
+    """The limit where its number is written, as it was tried, else twice and four times as much."""
+    rows = case.run.samples.rows if case.run.samples is not None else None
+    limit = max(rows.lengths, default=0) if rows is not None else 0
+    tried = {int(n["new"]) for n in case.finding.params.get("numbers") or ()}
+    for source, site in case.places():
+        for node, value in numbers_at(source, site.line):
+            if limit <= value <= limit + SLACK and limit:
+                for new in sorted(tried) or (2 * int(value), 4 * int(value)):
+                    edit = replace(source, node, str(new))
+                    yield Change(f"Let {new} tokens of a text through.", (edit,))
 
 
 def _ended(source: Source, whole: ast.expr, limit: str) -> str | None:
