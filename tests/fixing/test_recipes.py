@@ -220,6 +220,12 @@ def test_a_worker_gets_a_function_of_the_top_level(tmp_path):
     assert propose(found, run(), tmp_path, strict=True).patches == ()
 
 
+def test_a_text_is_ended_after_it_is_cut_where_its_end_was_put_on_before(tmp_path):
+    text = "def f(x):\n    ids = [BOS] + x + [EOS]\n    return ids[: N - 4]\n"
+    new = patched(tmp_path, text, "pipeline.truncation", 3, run())
+    assert new == "def f(x):\n    ids = ([BOS] + x)\n    return ids[: N - 4 - 1] + [EOS]\n"
+
+
 def test_more_of_a_text_is_let_through_where_its_limit_is_written(tmp_path):
     rows = TokenRows(batches=9, lengths=(24, 24, 7))
     ran = run(samples=Samples(rows=rows))

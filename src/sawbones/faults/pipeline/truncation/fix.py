@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import replace
 from sawbones.fixing.expressions import in_brackets
+from sawbones.fixing.names import value_of
 from sawbones.fixing.numbers import numbers_at
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source
@@ -22,12 +23,22 @@ def fix(case: Case) -> Iterator[Change]:
                 continue
             if cut.lower is not None or cut.upper is None or cut.step is not None:
                 continue
-            limit = in_brackets(source, cut.upper)
-            text = _ended(source, node.value, limit)
-            if text is not None:
-                yield Change(
-                    f"Cut first, then end the text: {text}.", (replace(source, node, text),)
-                )
+            whole = value_of(source, node.value)
+            parts = _parts(source, whole)
+            if parts is None:
+                continue
+            body, end = parts
+            total = isinstance(cut.upper, ast.BinOp) and isinstance(
+                cut.upper.op, (ast.Add, ast.Sub)
+            )
+            limit = source.text_of(cut.upper) if total else in_brackets(source, cut.upper)
+            edits = []
+            if whole is not node.value:  # the end goes from where the text is put together
+                edits.append(replace(source, whole, body))
+                body = source.text_of(node.value)
+            text = f"{body}[: {limit} - 1] + {end}"
+            edits.append(replace(source, node, text))
+            yield Change(f"Cut first, then end the text: {text}.", tuple(edits))
     yield from _raised(case)
 
 
@@ -44,15 +55,15 @@ def _raised(case: Case) -> Iterator[Change]:
                     yield Change(f"Let {new} tokens of a text through.", (edit,))
 
 
-def _ended(source: Source, whole: ast.expr, limit: str) -> str | None:
+def _parts(source: Source, whole: ast.expr) -> tuple[str, str] | None:
+    """Of `x + [END]` and `[*x, END]`: the text, and its end as a list."""
     if isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Add):
         last = whole.right
         if isinstance(last, (ast.List, ast.Tuple)) and len(last.elts) == 1:
-            body = in_brackets(source, whole.left)
-            return f"{body}[: {limit} - 1] + {source.text_of(last)}"
-    if isinstance(whole, ast.List) and len(whole.elts) == 2:
-        first, end = whole.elts
-        if isinstance(first, ast.Starred) and not isinstance(end, ast.Starred):
-            body = in_brackets(source, first.value)
-            return f"[*{body}[: {limit} - 1], {source.text_of(end)}]"
+            return in_brackets(source, whole.left), source.text_of(last)
+    if isinstance(whole, ast.List) and len(whole.elts) > 1:
+        *rest, end = whole.elts
+        if not isinstance(end, ast.Starred):
+            start, stop = source.span(rest[0])[0], source.span(rest[-1])[1]
+            return f"[{source.utf8[start:stop].decode()}]", f"[{source.text_of(end)}]"
     return None
