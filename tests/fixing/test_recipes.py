@@ -226,6 +226,47 @@ def test_a_text_is_ended_after_it_is_cut_where_its_end_was_put_on_before(tmp_pat
     assert new == "def f(x):\n    ids = ([BOS] + x)\n    return ids[: N - 4 - 1] + [EOS]\n"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "opt = A(net.parameters(), lr=1)",
+            'opt = A([{"params": [p for p in net.parameters() if p.ndim > 1]}, '
+            '{"params": [p for p in net.parameters() if p.ndim < 2], "weight_decay": 0.0}], lr=1)',
+        ),
+        (
+            'opt = A([{"params": net.p, "weight_decay": W}])',
+            'opt = A([{"params": [p for p in net.p if p.ndim > 1], "weight_decay": W}, '
+            '{"params": [p for p in net.p if p.ndim < 2], "weight_decay": 0.0}])',
+        ),
+    ],
+)
+def test_vectors_get_a_group_without_decay(tmp_path, old, new):
+    made = Optimizer(0, "A", {}, ({},), Site("train.py", 1))
+    tensors = tuple(
+        Tensor(i, f"w{i}", shape, "float32", True, "", 0, 0, 0.1)
+        for i, shape in enumerate([(4, 4), (4,)])
+    )
+    ran = run(optimizers=(made,), tensors=tensors)
+    found = patched(tmp_path, old + "\n", "optimizer.decay-on-norm-bias", 1, ran)
+    assert found == new + "\n"
+
+
+def test_a_group_of_vectors_alone_loses_its_decay(tmp_path):
+    text = (
+        "def groups(m):\n    return [{'params': a, 'weight_decay': W}, "
+        "{'params': b, 'weight_decay': W}]\nopt = A(groups(net))\n"
+    )
+    made = Optimizer(0, "A", {}, ({}, {}), Site("train.py", 3))
+    tensors = tuple(
+        Tensor(i, f"w{i}", shape, "float32", True, "", 0, i, 0.1)
+        for i, shape in enumerate([(4, 4), (4,)])
+    )
+    ran = run(optimizers=(made,), tensors=tensors)
+    new = patched(tmp_path, text, "optimizer.decay-on-norm-bias", 3, ran)
+    assert new == text.replace("b, 'weight_decay': W", "b, 'weight_decay': 0.0")
+
+
 def test_more_of_a_text_is_let_through_where_its_limit_is_written(tmp_path):
     rows = TokenRows(batches=9, lengths=(24, 24, 7))
     ran = run(samples=Samples(rows=rows))
