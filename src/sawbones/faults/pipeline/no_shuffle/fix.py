@@ -39,9 +39,9 @@ def fix(case: Case) -> Iterator[Change]:
     for source, call in calls_near(case, "arange", "list"):
         yield from _order(source, call)
     for source, site in case.places():
-        statement = source.statement_at(site.line)
-        if statement is not None:
-            yield from _slices(source, statement)
+        there = source.statement_at(site.line)
+        if there is not None:
+            yield from _slices(source, there)
 
 
 def _order(source: Source, call: ast.Call) -> Iterator[Change]:
