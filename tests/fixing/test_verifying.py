@@ -10,8 +10,8 @@ from sawbones.fixing.pinned import Kept
 from sawbones.fixing.proposing import Patch, changed
 from sawbones.fixing.recipes import Change
 from sawbones.fixing.source import Source
-from sawbones.fixing.verifying import Candidate, Tried
-from sawbones.schema import Finding, Fix
+from sawbones.fixing.verifying import Candidate, Tried, newly_ill
+from sawbones.schema import Ending, Finding, Fix, Run
 
 HEALED = Tried(True, (), (), "", {})
 STILL_ILL = Tried(True, ("does-not-learn",), (), "", {})
@@ -49,6 +49,13 @@ def test_verified_takes_the_cure_and_a_test_that_tells(tried, test, together, un
         "before": test.before,
         "after": test.after,
     }
+
+
+def test_a_script_that_died_is_not_blamed_for_what_it_had_no_time_to_show():
+    slow, thrown = "does-not-generalise", "non-finite"
+    for kind, new in (("finished", {slow, thrown}), ("exception", {thrown})):
+        died = Run("t.py", (), "", {}, Ending(kind))
+        assert newly_ill(died, {"does-not-learn"}, {"does-not-learn", slow, thrown}) == new
 
 
 def test_a_patch_that_does_not_heal_is_evidence_and_not_offered():

@@ -256,7 +256,7 @@ class Verifier:
         if not sick and own & _THROWN_OFF and (high := _ends_above_start(run)):
             sick = [high]
         fresh = sorted({f.fault for f in stand if f.fault in {n.fault for n in new}})
-        fresh += sorted(ill - self.ill)
+        fresh += sorted(newly_ill(self.run, self.ill, ill))
         crashed = run.ending.kind == "exception"
         short = self._too_short(run) if not still else ""
         told = _told(still, sick, fresh, short, len(wanted))
@@ -296,6 +296,14 @@ class Verifier:
         if run.ending.kind in ("finished", "budget") or run.num_steps >= least:
             return ""
         return f"it ended after {run.num_steps} of {base.num_steps} steps ({run.ending.kind})"
+
+
+def newly_ill(before: Run, known: set[str], now: set[str]) -> set[str]:
+    """Illness that the patch may have brought. A script that died was not watched long enough to
+    show a slow one, and a few steps past its death judge none: only a loss that is thrown off.
+    """
+    fresh = now - known
+    return fresh & _THROWN_OFF if before.ending.kind == "exception" else fresh
 
 
 def _ends_above_start(run: Run) -> str:
