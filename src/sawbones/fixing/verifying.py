@@ -166,8 +166,9 @@ class Verifier:
             )
 
     def _one(self, finding: Finding, proposal: Proposal) -> Candidate | Finding:
-        """The first patch that heals, else the first with which the fault is gone: its illness may
-        have a second cause. What the others showed is evidence.
+        """The first patch that heals and sets nothing else off, else the first that heals, else the
+        first with which the fault is gone: its illness may have a second cause. What the others
+        showed is evidence.
         """
         learnt: list[Evidence] = []
         waiting: tuple[Patch, Tried] | None = None
@@ -182,9 +183,10 @@ class Verifier:
                 self.untried.append(patch)
                 fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
                 return replace(finding, fix=fix, evidence=(*finding.evidence, *learnt))
-            if tried.healed:
+            if tried.verified:
                 return self._candidate(finding, patch, tried, learnt)
-            if tried.gone and waiting is None:
+            better = waiting is None or (tried.healed and not waiting[1].healed)
+            if tried.gone and better:
                 waiting = patch, tried
             else:
                 learnt.append(_not_healed(patch, tried))
