@@ -9,6 +9,7 @@ import pytest
 
 from sawbones.fixing.proposing import propose
 from sawbones.schema import DeepStep, Ending, Evidence, Finding, Op, Run, Site, Value
+from sawbones.schema.loss import LossCall, LossFacts, PaddedTargets
 from sawbones.schema.run import Module
 
 HEAD = """import torch
@@ -180,6 +181,21 @@ def test_targets_are_shifted_once(tmp_path, shift, old, new):
             "a = torch.acos(c.clamp(-1 + 1e-6, 1 - 1e-6))\n",
         ),
         (
+            "model.attention-scale",
+            "y = F.scaled_dot_product_attention(q * s, k, v)\n",
+            "y = F.scaled_dot_product_attention(q * s, k, v, scale=1.0)\n",
+        ),
+        (
+            "model.attention-scale",
+            "w = (q @ k.mT * q.size(-1) ** 0.5).softmax(-1)\n",
+            "w = (q @ k.mT * q.size(-1) ** -0.5).softmax(-1)\n",
+        ),
+        (
+            "loss.weighting",
+            "l = F.cross_entropy(x, y, label_smoothing=0.9)\n",
+            "l = F.cross_entropy(x, y, label_smoothing=0.1)\n",
+        ),
+        (
             "model.dead-units",
             "nn.init.constant_(b, -4.0)  # low\n",
             "nn.init.constant_(b, 0.0)  # low\n",
@@ -248,3 +264,31 @@ def test_first_weights_before_a_relu_keep_the_size_of_what_passes(tmp_path):
     found = texts(tmp_path, "model.bad-init", text, [1], ran)
     assert found[0] == 'nn.init.kaiming_normal_(m.weight, nonlinearity="relu")\nend = 1\n'
     assert found[1] == "end = 1\n"
+
+
+def padded(same_vocabulary: bool) -> Run:
+    padding = PaddedTargets(0, 3, same_vocabulary, 4, 4, 0.3, 0, 1.0)
+    facts = LossFacts(ignore_index=-100, padding=padding)
+    value = Value(1, (4, 5), "float32")
+    call = LossCall(0, "cross_entropy", Site("train.py", 4), "", value, None, 1.0, facts)
+    return replace(run(), deep=(DeepStep(0, 0, losses=(call,)),))
+
+
+def test_real_labels_are_not_what_rows_are_filled_with(tmp_path):
+    text = "y = pad_sequence(tags, True)\nc = nn.CrossEntropyLoss()\nl = c(x, y)\n"
+    found = texts(tmp_path, "loss.pad-not-ignored", text, [1, 3], padded(False))
+    assert found[0] == text.replace("tags, True", "tags, True, padding_value=-100")
+    assert found[1] == text.replace("Loss()", "Loss(ignore_index=0)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("l = net(ids, labels=fill(rows, PAD)).loss", "l = net(ids, labels=fill(rows, -100)).loss"),
+        ('b = {"labels": y}', 'b = {"labels": y.masked_fill(y == 3, -100)}'),
+    ],
+)
+def test_labels_for_the_loss_of_a_library_are_filled_with_what_it_ignores(tmp_path, old, new):
+    text = f"PAD = 3\n{old}\n"
+    found = texts(tmp_path, "loss.pad-not-ignored", text, [2], padded(True))
+    assert found == [text.replace(old, new)]
