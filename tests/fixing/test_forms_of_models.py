@@ -292,3 +292,20 @@ def test_labels_for_the_loss_of_a_library_are_filled_with_what_it_ignores(tmp_pa
     text = f"PAD = 3\n{old}\n"
     found = texts(tmp_path, "loss.pad-not-ignored", text, [2], padded(True))
     assert found == [text.replace(old, new)]
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new"),
+    [
+        (5, "            h = torch.relu(layer(h))", "            h = h + torch.relu(layer(h))"),
+        (8, "        return torch.relu(self.b(x))", "        return x + torch.relu(self.b(x))"),
+    ],
+)
+def test_gradients_get_a_way_around_deep_layers(tmp_path, line, old, new):
+    text = (
+        "class Net(nn.Module):\n    def forward(self, x):\n        h = self.first(x)\n"
+        "        for layer in self.layers:\n            h = torch.relu(layer(h))\n"
+        "class Block(nn.Module):\n    def forward(self, x):\n        return torch.relu(self.b(x))\n"
+    )
+    found = texts(tmp_path, "model.vanishing-gradients", text, [line], run())
+    assert found[0] == text.replace(old, new)

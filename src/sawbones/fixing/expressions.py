@@ -154,9 +154,9 @@ def sizes_in(inside: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, int]]:
             what, axis, name = node.value, node.slice, "shape"
         else:
             continue
-        written = isinstance(axis, ast.Constant) and isinstance(axis.value, int)
-        if isinstance(what, ast.Attribute) and what.attr == name and written:
-            yield what.value, axis, axis.value
+        number = axis.value if isinstance(axis, ast.Constant) else None
+        if isinstance(what, ast.Attribute) and what.attr == name and isinstance(number, int):
+            yield what.value, axis, number
 
 
 def renamed(source: Source, call: ast.Call, name: str) -> Edit:

@@ -44,17 +44,14 @@ def _mended(source: Source, call: ast.Call, before: Shape, after: Shape) -> list
         moved = tuple(before[i] for i in order)
         if _ends(after) <= _ends(moved):
             return _merged(source, call, order, alone=moved == after)
-    sizes = call.args[0].elts if _is_tuple(call) else call.args
+    given = call.args[0] if len(call.args) == 1 else None
+    sizes = given.elts if isinstance(given, (ast.Tuple, ast.List)) else call.args
     if called_name(call) not in ("view", "reshape") or len(sizes) != len(after):
         return None
     for order in _orders(len(after)):
         if _ends(before) <= _ends([after[i] for i in order]):
             return _split(source, call, sizes, order)
     return None
-
-
-def _is_tuple(call: ast.Call) -> bool:
-    return len(call.args) == 1 and isinstance(call.args[0], (ast.Tuple, ast.List))
 
 
 def _orders(size: int) -> list[Order]:

@@ -34,9 +34,10 @@ def fix(case: Case) -> Iterator[Change]:
     for source, call in calls_near(case, "triu", "tril"):
         yield from _diagonal(source, call)
     for source, site in case.places():
-        for call in source.nodes_at(site.line):
-            for mask in mask_arguments(call) if isinstance(call, ast.Call) else ():
-                yield from _by_rows(source, call, mask)
+        for node in source.nodes_at(site.line):
+            for mask in mask_arguments(node) if isinstance(node, ast.Call) else ():
+                torchs = called_name(node) == "scaled_dot_product_attention"
+                yield from _by_rows(source, mask, keeps=torchs)
     for source, call in calls_near(case, *FILLING):
         scores = operand(source, call)
         if scores is None or len(call.args) < 2 or not is_simple(scores):
@@ -67,9 +68,10 @@ def _diagonal(source: Source, call: ast.Call) -> Iterator[Change]:
         yield Change("Leave every query its own key.", (Edit(source.file, stop, stop, text),))
 
 
-def _by_rows(source: Source, call: ast.Call, mask: ast.expr) -> Iterator[Change]:
-    """Of a mask of True and False, rows that hide everything hide nothing."""
-    keeps = called_name(call) == "scaled_dot_product_attention"
+def _by_rows(source: Source, mask: ast.expr, keeps: bool) -> Iterator[Change]:
+    """Of a mask of True and False, rows that hide everything hide nothing. `keeps`: True is for what
+    may be seen.
+    """
     turned = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
     plain = mask.operand if isinstance(mask, ast.UnaryOp) and turned else mask
     if not is_simple(plain):
