@@ -9,7 +9,7 @@ offered; that it did not is evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -57,6 +57,11 @@ class Tried:
     @property
     def verified(self) -> bool:
         return self.healed and not self.new
+
+    @property
+    def rank(self) -> int:
+        """0: the fault is still there. A cure that sets something off is better than none."""
+        return self.gone + self.healed + self.verified
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +190,7 @@ class Verifier:
                 return replace(finding, fix=fix, evidence=(*finding.evidence, *learnt))
             if tried.verified:
                 return self._candidate(finding, patch, tried, learnt)
-            better = waiting is None or (tried.healed and not waiting[1].healed)
-            if tried.gone and better:
+            if tried.rank > (waiting[1].rank if waiting is not None else 0):
                 waiting = patch, tried
             else:
                 learnt.append(_not_healed(patch, tried))
@@ -249,7 +253,7 @@ class Verifier:
         reading = faults.read(run)
         wanted = {f.fault for f in findings}
         again = [f for f in reading.findings if f.fault in wanted]
-        new = [f for f in reading.findings if f.fault not in self.known and f.status != "suspected"]
+        new = set_off(reading.findings, self.known)
         stand, _, _ = decide(self.bench, run, [*again, *new], lambda text: None)
         still = sorted({f.fault for f in stand if f.fault in wanted})
         ill = {s.symptom for s in symptoms.read(run).symptoms if s.cls == "ill"}
@@ -298,6 +302,15 @@ class Verifier:
         if run.ending.kind in ("finished", "budget") or run.num_steps >= least:
             return ""
         return f"it ended after {run.num_steps} of {base.num_steps} steps ({run.ending.kind})"
+
+
+def set_off(findings: Iterable[Finding], known: Collection[str]) -> list[Finding]:
+    """What fires now and did not before; not what a report would only suspect."""
+    return [
+        f
+        for f in findings
+        if f.fault not in known and faults.as_far_as_known(f).status != "suspected"
+    ]
 
 
 def _ends_above_start(run: Run) -> str:
