@@ -309,3 +309,15 @@ def test_gradients_get_a_way_around_deep_layers(tmp_path, line, old, new):
     )
     found = texts(tmp_path, "model.vanishing-gradients", text, [line], run())
     assert found[0] == text.replace(old, new)
+
+
+def test_a_column_is_dropped_at_the_loss_and_else_where_the_model_returns_it(tmp_path):
+    text = "def forward(self, x):\n    return self.net(x)\n\nl = F.mse_loss(net(x), y)\n"
+    scores, targets = Value(9, (80, 1), "float32"), Value(2, (80,), "float32")
+    made = op("linear", 5, [(80, 8), (1, 8)], (80, 1))
+    call = LossCall(1, "mse_loss", Site("train.py", 7), "", scores, targets, 1.0)
+    ran = replace(run(), deep=(DeepStep(0, 0, (made,), losses=(call,)),))
+    assert texts(tmp_path, "loss.silent-broadcast", text, [4], ran)[:2] == [
+        text.replace("net(x), y", "net(x).squeeze(-1), y"),
+        text.replace("return self.net(x)", "return self.net(x).squeeze(-1)"),
+    ]

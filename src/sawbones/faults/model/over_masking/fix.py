@@ -34,10 +34,10 @@ def fix(case: Case) -> Iterator[Change]:
     for source, call in calls_near(case, "triu", "tril"):
         yield from _diagonal(source, call)
     for source, site in case.places():
-        for node in source.nodes_at(site.line):
-            for mask in mask_arguments(node) if isinstance(node, ast.Call) else ():
-                torchs = called_name(node) == "scaled_dot_product_attention"
-                yield from _by_rows(source, mask, keeps=torchs)
+        for call in (n for n in source.nodes_at(site.line) if isinstance(n, ast.Call)):
+            for mask in mask_arguments(call):
+                keeps = called_name(call) == "scaled_dot_product_attention"
+                yield from _by_rows(source, mask, keeps)
     for source, call in calls_near(case, *FILLING):
         scores = operand(source, call)
         if scores is None or len(call.args) < 2 or not is_simple(scores):
