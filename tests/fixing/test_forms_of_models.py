@@ -321,3 +321,17 @@ def test_a_column_is_dropped_at_the_loss_and_else_where_the_model_returns_it(tmp
         text.replace("net(x), y", "net(x).squeeze(-1), y"),
         text.replace("return self.net(x)", "return self.net(x).squeeze(-1)"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        ("-p.gather(-1, y.unsqueeze(-1)).squeeze(-1)", "y"),
+        ("-p.gather(-1, y[..., None])[..., 0]", "y"),
+        ('F.cross_entropy(p, y.flatten(), reduction="none")', "y.flatten()"),
+    ],
+)
+def test_losses_of_single_targets_are_averaged_over_real_ones(tmp_path, made, wanted):
+    text = f"def f(p, y):\n    e = {made}\n    return e.mean()\n"
+    found = texts(tmp_path, "loss.pad-not-ignored", text, [2], padded(True))
+    assert found[0] == text.replace("e.mean()", f"e[{wanted} != 3].mean()")

@@ -6,8 +6,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import Edit, replace, set_keyword
-from sawbones.fixing.expressions import constructor
+from sawbones.fixing.editing import Edit, keyword_of, replace, set_keyword
+from sawbones.fixing.expressions import constructor, operand
 from sawbones.fixing.names import is_simple, value_of
 from sawbones.fixing.numbers import literal
 from sawbones.fixing.recipes import Case, Change
@@ -25,6 +25,7 @@ def fix(case: Case) -> Iterator[Change]:
     seen: set[tuple[str, int, int]] = set()
     ignored = next((s.facts.ignore_index for s in reaching(case.run)), None)
     yield from _filled(case, pads, -100 if ignored is None else ignored)
+    yield from _averaged(case, pads)
     for source, call in _losses(case):
         key = (source.file, call.lineno, call.col_offset)
         if key in seen:
@@ -35,6 +36,41 @@ def fix(case: Case) -> Iterator[Change]:
                 f"Leave padding out of the loss: ignore_index={pad}.",
                 (set_keyword(source, call, "ignore_index", str(pad)),),
             )
+
+
+def _averaged(case: Case, pads: list[int]) -> Iterator[Change]:
+    """Losses of single targets that are averaged later on: those at padding are left out there."""
+    for source, site in case.places():
+        statement = source.statement_at(site.line)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if statement is None or not isinstance(target, ast.Name):
+            continue
+        wanted = next(filter(None, map(_targets_of, ast.walk(statement))), None)
+        for node in ast.walk(source.function_of(statement)) if wanted is not None else ():
+            mean = isinstance(node, ast.Call) and called_name(node) == "mean" and not node.args
+            given = operand(source, node) if isinstance(node, ast.Call) and mean else None
+            if wanted is None or not isinstance(given, ast.Name) or given.id != target.id:
+                continue
+            for pad in pads:
+                text = f"{target.id}[{source.text_of(wanted)} != {pad}]"
+                yield Change(
+                    f"Average over real targets: {text}.mean().", (replace(source, given, text),)
+                )
+
+
+def _targets_of(node: ast.AST) -> ast.expr | None:
+    """`y` of `log_p.gather(-1, y.unsqueeze(-1))` and of `cross_entropy(x, y, reduction="none")`."""
+    if not isinstance(node, ast.Call) or len(node.args) < 2:
+        return None
+    how = keyword_of(node, "reduction")
+    if isinstance(how, ast.Constant) and how.value == "none":
+        return node.args[1]
+    index = node.args[-1] if called_name(node) == "gather" else None
+    if isinstance(index, ast.Call) and called_name(index) == "unsqueeze":
+        return index.func.value if isinstance(index.func, ast.Attribute) else None
+    if isinstance(index, ast.Subscript):
+        return index.value
+    return None
 
 
 def _filled(case: Case, pads: list[int], ignored: int) -> Iterator[Change]:
