@@ -161,6 +161,17 @@ def test_targets_are_shifted_once(tmp_path, shift, old, new):
         ),
         ("model.mask-shape", "s = m[None, None, :, :]\n", "s = m[:, None, None, :]\n"),
         (
+            "model.mask-shape",
+            "s = s.masked_fill(~self.m, -1e9)\n",
+            "s = s.masked_fill(~self.m[..., :s.size(-2), :s.size(-1)], -1e9)\n",
+        ),
+        (
+            "model.mask-shape",
+            "y = F.scaled_dot_product_attention(q, k, v, attn_mask=m)\n",
+            "y = F.scaled_dot_product_attention(q, k, v, "
+            "attn_mask=m[..., :q.size(-2), :k.size(-2)])\n",
+        ),
+        (
             "model.cross-sample-leak",
             "c = h - h.mean(dim=0)\nz = c / h.var(0)\n",
             "c = h - h.mean(dim=1)\nz = c / h.var(1)\n",

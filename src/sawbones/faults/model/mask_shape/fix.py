@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from sawbones.fixing.editing import replace
-from sawbones.fixing.expressions import mask_arguments, sizes_in
+from sawbones.fixing.expressions import FILLING, mask_arguments, operand, sizes_in
 from sawbones.fixing.names import is_simple, value_of
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source, called_name
@@ -64,13 +64,13 @@ def _length(source: Source, call: ast.Call) -> Iterator[Change]:
     """A mask that has the size of something else: of the other axis, of another argument of the
     function, or of the longest sequence.
     """
-    if called_name(call) == "scaled_dot_product_attention" and len(call.args) >= 2:
-        query, key = call.args[:2]
-        for mask in mask_arguments(call):
-            if is_simple(mask) and is_simple(query) and is_simple(key):
-                queries, keys = (f"{source.text_of(x)}.size(-2)" for x in (query, key))
-                text = f"{source.text_of(mask)}[..., :{queries}, :{keys}]"
-                yield Change("Cut the mask to the batch at hand.", (replace(source, mask, text),))
+    sides = _sides(source, call)
+    for mask in mask_arguments(call) if sides is not None else ():
+        turned = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+        plain = mask.operand if isinstance(mask, ast.UnaryOp) and turned else mask
+        if is_simple(plain) and sides is not None:
+            text = f"{source.text_of(plain)}[..., :{sides[0]}, :{sides[1]}]"
+            yield Change("Cut the mask to the batch at hand.", (replace(source, plain, text),))
     made = [value_of(source, mask) for mask in mask_arguments(call)]
     for node in (call, *made):
         sizes = list(sizes_in(node))
@@ -85,3 +85,18 @@ def _length(source: Source, call: ast.Call) -> Iterator[Change]:
             edits = [replace(source, at, str(1 - axis)) for _, at, n in sizes if n == axis]
             if edits and len(edits) == len(sizes):
                 yield Change("Give the mask the length of the sequence.", tuple(edits))
+
+
+def _sides(source: Source, call: ast.Call) -> tuple[str, str] | None:
+    """How the numbers of queries and keys are written, at an attention or at its scores."""
+    if called_name(call) in FILLING:
+        scores = operand(source, call)
+        of, axes = [scores, scores], (-2, -1)
+    elif called_name(call) == "scaled_dot_product_attention":
+        of, axes = list(call.args[:2]), (-2, -2)
+    else:
+        return None
+    names = [source.text_of(x) for x in of if x is not None and is_simple(x)]
+    if len(names) != 2:
+        return None
+    return f"{names[0]}.size({axes[0]})", f"{names[1]}.size({axes[1]})"
