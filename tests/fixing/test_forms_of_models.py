@@ -346,3 +346,15 @@ def test_losses_of_single_targets_are_averaged_over_real_ones(tmp_path, made, wa
     text = f"def f(p, y):\n    e = {made}\n    return e.mean()\n"
     found = texts(tmp_path, "loss.pad-not-ignored", text, [2], padded(True))
     assert found[0] == text.replace("e.mean()", f"e[{wanted} != 3].mean()")
+
+
+def test_a_plain_class_that_holds_layers_becomes_a_module(tmp_path):
+    text = (
+        "class Part:\n    def __init__(self):\n        self.a = nn.Linear(2, 2)\n\n"
+        "    def __call__(self, x):\n        return self.a(x)\n"
+    )
+    (new,) = texts(tmp_path, "model.unregistered-module", text, [3], run())
+    assert new == (
+        "class Part(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.a = nn.Linear(2, 2)\n\n    def forward(self, x):\n        return self.a(x)\n"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import Edit, replace
+from sawbones.fixing.editing import Edit, first_in, replace
 from sawbones.fixing.names import full_name, spelled, value_of
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source, called_name
@@ -26,6 +26,29 @@ def fix(case: Case) -> Iterator[Change]:
             if edits not in seen:
                 seen.add(edits)
                 yield Change(f"Keep them in {name}, so that the model owns them.", edits)
+    for source, site in case.places():
+        statement = source.statement_at(site.line)
+        outer = source.around(statement) if statement is not None else ()
+        owner = next((n for n in outer if isinstance(n, ast.ClassDef)), None)
+        if owner is not None and not owner.bases and not owner.keywords:
+            yield from _as_module(source, owner)
+
+
+def _as_module(source: Source, owner: ast.ClassDef) -> Iterator[Change]:
+    """A plain class that holds layers becomes a module."""
+    methods = {n.name: n for n in owner.body if isinstance(n, ast.FunctionDef)}
+    if "__init__" not in methods:
+        return
+    name, edits = spelled(source, "torch.nn.Module")
+    named = source.span(owner)[0] + len(f"class {owner.name}".encode())
+    edits += (
+        Edit(source.file, named, named, f"({name})"),
+        first_in(source, methods["__init__"].body, "super().__init__()"),
+    )
+    if "__call__" in methods:
+        at = source.utf8.index(b"__call__", source.span(methods["__call__"])[0])
+        edits += (Edit(source.file, at, at + len("__call__"), "forward"),)
+    yield Change(f"Make {owner.name} a module, so that the model owns its layers.", edits)
 
 
 def _kept(source: Source, value: ast.expr) -> tuple[str, tuple[Edit, ...]]:
