@@ -377,11 +377,6 @@ def test_the_rate_is_changed_where_its_number_stands(tmp_path, written, changed)
         ("model.mask-polarity", "m = ids != PAD", "m = ids == PAD"),
         ("model.mask-polarity", "h = a(x, attn_mask=word)", "h = a(x, attn_mask=~word)"),
         ("model.mask-polarity", "h = a(x, attn_mask=i != 0)", "h = a(x, attn_mask=i == 0)"),
-        (
-            "model.head-mixing",
-            "c = y.view(b, t, h * d)",
-            "c = y.transpose(1, 2).reshape(b, t, h * d)",
-        ),
         ("model.mask-shape", "m = k[:, None, :, None]", "m = k[:, None, None, :]"),
         ("model.mask-shape", "m = k.repeat(H, 1, 1)", "m = k.repeat_interleave(H, dim=0)"),
         ("model.detached-graph", "z = q.rsample().detach()", "z = q.rsample()"),

@@ -10,7 +10,7 @@ from sawbones.fixing.pinned import Kept
 from sawbones.fixing.proposing import Patch, changed
 from sawbones.fixing.recipes import Change
 from sawbones.fixing.source import Source
-from sawbones.fixing.verifying import Candidate, Tried, newly_ill
+from sawbones.fixing.verifying import Candidate, Tried, newly_ill, set_off
 from sawbones.schema import Ending, Finding, Fix, Run
 
 HEALED = Tried(True, (), (), "", {})
@@ -78,3 +78,19 @@ def test_a_pinned_test_is_run_as_pytest_would(tmp_path, capsys, body, status):
     file = tmp_path / "test_it.py"
     file.write_text(f"from pathlib import Path\n\ndef test_it(tmp_path):\n    {body}\n")
     assert pinned_child.main(str(file)) == status
+
+
+def test_of_several_patches_the_one_that_sets_nothing_off_is_taken():
+    nothing = Tried(False, (), (), "", {})
+    ranks = [t.rank for t in (nothing, STILL_ILL, FIRES_ANEW, HEALED)]
+    assert ranks == sorted(set(ranks)) and ranks[0] == 0
+
+
+def test_what_a_report_would_only_suspect_is_not_set_off_by_a_patch():
+    found = [
+        Finding("deployment.concept-drift", "likely", 1.0, ""),
+        Finding("loss.wrong-sign", "suspected", 1.0, ""),
+        Finding("loss.wrong-loss", "likely", 1.0, ""),
+        Finding("loop.no-step", "likely", 1.0, ""),
+    ]
+    assert set_off(found, {"loop.no-step"}) == [found[2]]

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from sawbones.fixing.editing import Edit, EditRefused, keyword_of, replace
-from sawbones.fixing.names import full_name, spelled, value_of
+from sawbones.fixing.editing import Edit, EditRefused, keyword_of, rename_attribute, replace
+from sawbones.fixing.names import bound_in, full_name, spelled, value_of
 from sawbones.fixing.recipes import Case
-from sawbones.fixing.source import Source
+from sawbones.fixing.source import Source, called_name
 
+MASKS = (
+    "mask",
+    "attn_mask",
+    "src_mask",
+    "tgt_mask",
+    "memory_mask",
+    "key_padding_mask",
+    "src_key_padding_mask",
+    "tgt_key_padding_mask",
+    "memory_key_padding_mask",
+)
+FILLING = ("masked_fill", "masked_fill_")
 _WHOLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 
@@ -121,3 +133,46 @@ def inverted(source: Source, node: ast.expr) -> Edit:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return replace(source, node, source.text_of(node.operand))
     return replace(source, node, f"~{in_brackets(source, node)}")
+
+
+def mask_arguments(call: ast.Call) -> list[ast.expr]:
+    """Masks that are handed to an attention or to what fills hidden scores."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg in MASKS]
+    name = called_name(call)
+    place = 0 if name in FILLING else 3 if name == "scaled_dot_product_attention" else -1
+    if place >= 0 and len(call.args) > place:
+        given.append(call.args[place])
+    return [node for node in given if not isinstance(node, (ast.Starred, ast.Constant))]
+
+
+def sizes_in(inside: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, int]]:
+    """(x, the axis as it is written, its number) of each `x.size(0)` and `x.shape[0]`."""
+    for node in ast.walk(inside):
+        if isinstance(node, ast.Call) and len(node.args) == 1:
+            what, axis, name = node.func, node.args[0], "size"
+        elif isinstance(node, ast.Subscript):
+            what, axis, name = node.value, node.slice, "shape"
+        else:
+            continue
+        number = axis.value if isinstance(axis, ast.Constant) else None
+        if isinstance(what, ast.Attribute) and what.attr == name and isinstance(number, int):
+            yield what.value, axis, number
+
+
+def renamed(source: Source, call: ast.Call, name: str) -> Edit:
+    """Another function or class of the same module."""
+    if isinstance(call.func, ast.Attribute):
+        return rename_attribute(source, call.func, name)
+    known = bound_in(source.tree)
+    if name not in known:
+        raise EditRefused(f"{name} is not known here")
+    return replace(source, call.func, name)
+
+
+def made_or_called(case: Case, names: Collection[str]) -> Iterator[tuple[Source, ast.Call]]:
+    """Functions of these names that the places call, and layers of these names that they use."""
+    for source, site in case.places():
+        for node in source.nodes_at(site.line):
+            for call in (node, constructor(source, node)) if isinstance(node, ast.Call) else ():
+                if isinstance(call, ast.Call) and called_name(call) in names:
+                    yield source, call

@@ -53,7 +53,9 @@ def propose(finding: Finding, run: Run, root: Path, strict: bool = False) -> Pro
         for found in recipe(case):
             if isinstance(found, Decide):
                 decide = decide or found
-            elif (patch := _patch(finding.fault, found, case)) is not None:
+                continue
+            patch = _patch(finding.fault, found, case)
+            if patch is not None and all(patch.diff != known.diff for known in patches):
                 patches.append(patch)
             if len(patches) == MOST_TRIES:
                 break

@@ -9,7 +9,7 @@ offered; that it did not is evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -57,6 +57,11 @@ class Tried:
     @property
     def verified(self) -> bool:
         return self.healed and not self.new
+
+    @property
+    def rank(self) -> int:
+        """0: the fault is still there. A cure that sets something off is better than none."""
+        return self.gone + self.healed + self.verified
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +171,9 @@ class Verifier:
             )
 
     def _one(self, finding: Finding, proposal: Proposal) -> Candidate | Finding:
-        """The first patch that heals, else the first with which the fault is gone: its illness may
-        have a second cause. What the others showed is evidence.
+        """The first patch that heals and sets nothing else off, else the first that heals, else the
+        first with which the fault is gone: its illness may have a second cause. What the others
+        showed is evidence.
         """
         learnt: list[Evidence] = []
         waiting: tuple[Patch, Tried] | None = None
@@ -182,9 +188,9 @@ class Verifier:
                 self.untried.append(patch)
                 fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
                 return replace(finding, fix=fix, evidence=(*finding.evidence, *learnt))
-            if tried.healed:
+            if tried.verified:
                 return self._candidate(finding, patch, tried, learnt)
-            if tried.gone and waiting is None:
+            if tried.rank > (waiting[1].rank if waiting is not None else 0):
                 waiting = patch, tried
             else:
                 learnt.append(_not_healed(patch, tried))
@@ -247,7 +253,7 @@ class Verifier:
         reading = faults.read(run)
         wanted = {f.fault for f in findings}
         again = [f for f in reading.findings if f.fault in wanted]
-        new = [f for f in reading.findings if f.fault not in self.known and f.status != "suspected"]
+        new = set_off(reading.findings, self.known)
         stand, _, _ = decide(self.bench, run, [*again, *new], lambda text: None)
         still = sorted({f.fault for f in stand if f.fault in wanted})
         ill = {s.symptom for s in symptoms.read(run).symptoms if s.cls == "ill"}
@@ -304,6 +310,15 @@ def newly_ill(before: Run, known: set[str], now: set[str]) -> set[str]:
     """
     fresh = now - known
     return fresh & _THROWN_OFF if before.ending.kind == "exception" else fresh
+
+
+def set_off(findings: Iterable[Finding], known: Collection[str]) -> list[Finding]:
+    """What fires now and did not before; not what a report would only suspect."""
+    return [
+        f
+        for f in findings
+        if f.fault not in known and faults.as_far_as_known(f).status != "suspected"
+    ]
 
 
 def _ends_above_start(run: Run) -> str:

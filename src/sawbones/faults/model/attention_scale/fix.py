@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from sawbones.fixing.editing import EditRefused, keyword_of, remove_keyword, replace
+from sawbones.fixing.editing import EditRefused, keyword_of, remove_keyword, replace, set_keyword
 from sawbones.fixing.expressions import operand
 from sawbones.fixing.names import is_simple
 from sawbones.fixing.numbers import literal
@@ -13,6 +13,7 @@ from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source, called_name
 from sawbones.stats.sequences import attention_ops
 
+ROOT = 0.5
 PRODUCTS = ("matmul", "bmm", "baddbmm", "einsum")
 
 
@@ -24,17 +25,38 @@ def fix(case: Case) -> Iterator[Change]:
                 continue
             key = (source.file, node.lineno, node.col_offset)
             if isinstance(node, ast.Call) and called_name(node) == "scaled_dot_product_attention":
-                if keyword_of(node, "scale") is not None:
-                    yield Change(
-                        "Leave the scale of the attention to torch.",
-                        (remove_keyword(source, node, "scale"),),
-                    )
+                yield _by_torch(source, node)
+            elif (power := _root_times(node)) is not None:
+                seen.add(key)
+                yield Change(
+                    "Divide by the root, do not multiply.", (replace(source, power, "-0.5"),)
+                )
             elif key not in seen and _is_product(node):
                 seen.add(key)
                 yield from _scaled(source, node, _head_width(case))
             elif key not in seen and isinstance(node, ast.BinOp) and _is_factor(node):
                 seen.add(key)
                 yield from _other_factor(source, node, _head_width(case))
+
+
+def _by_torch(source: Source, call: ast.Call) -> Change:
+    """torch scales by itself: once, where nobody else does."""
+    if keyword_of(call, "scale") is not None:
+        return Change(
+            "Leave the scale of the attention to torch.", (remove_keyword(source, call, "scale"),)
+        )
+    edit = set_keyword(source, call, "scale", "1.0")
+    return Change("The scores have their scale: scale=1.0.", (edit,))
+
+
+def _root_times(node: ast.expr) -> ast.expr | None:
+    """The 0.5 of `scores * width ** 0.5`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    root = node.right
+    if not isinstance(root, ast.BinOp) or not isinstance(root.op, ast.Pow):
+        return None
+    return root.right if literal(root.right) == ROOT else None
 
 
 def _is_product(node: ast.expr) -> bool:

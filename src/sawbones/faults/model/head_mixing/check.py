@@ -66,7 +66,7 @@ EXPLAINS = (
     "loss.label-shift",
 )
 EXPERIMENT = None
-_RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "reshape_as", "view_as"})
+RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "reshape_as", "view_as"})
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep[:3]:
         graph = StepGraph(deep)
         for op in graph.ops:
-            given = op.name in _RESHAPING and op.inputs and op.outputs
+            given = op.name in RESHAPING and op.inputs and op.outputs
             if not given or not op.outputs[0].requires_grad:
                 continue
             looked = True
@@ -136,7 +136,7 @@ def _form(graph: StepGraph, op: Op) -> tuple[int, ...]:
     """The shape before this and the merges right before it; where a dimension was split, its parts
     got names of their own.
     """
-    *_, (value, _) = graph.way(op.inputs[0], op.index, _RESHAPING | {"contiguous"}, _merged)
+    *_, (value, _) = graph.way(op.inputs[0], op.index, RESHAPING | {"contiguous"}, _merged)
     return value.shape
 
 

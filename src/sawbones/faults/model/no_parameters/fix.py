@@ -1,10 +1,11 @@
-"""Set nn.Module up before it is given layers."""
+"""Set nn.Module up before it is given layers, and keep them where the module finds them."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from sawbones.faults.model.unregistered_module.fix import fix as kept_in_the_model
 from sawbones.fixing.editing import first_in
 from sawbones.fixing.recipes import Case, Change
 
@@ -22,3 +23,4 @@ def fix(case: Case) -> Iterator[Change]:
             (first_in(source, scope.body, "super().__init__()"),),
         )
         return
+    yield from kept_in_the_model(case)
