@@ -142,14 +142,72 @@ PASSING = RESHAPING | SLICING
 FORMING = PASSING | {"dropout"}
 # They take every element by itself.
 ELEMENTWISE = frozenset(
-    (
-        "abs add add_ alias bfloat16 binary_cross_entropy binary_cross_entropy_with_logits "
-        "clamp clamp_ clamp_max clamp_min clone contiguous cos detach div div_ double elu exp "
-        "expm1 float ge gt half huber_loss l1_loss le leaky_relu log log1p logsigmoid lt "
-        "maximum minimum mse_loss mul mul_ nan_to_num neg poisson_nll_loss pow rdiv "
-        "reciprocal relu rsqrt rsub sigmoid sign silu sin smooth_l1_loss soft_margin_loss "
-        "softplus sqrt square squeeze sub sub_ tanh to type_as where xlogy"
-    ).split()
+    [
+        "abs",
+        "add",
+        "add_",
+        "alias",
+        "bfloat16",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "clamp",
+        "clamp_",
+        "clamp_max",
+        "clamp_min",
+        "clone",
+        "contiguous",
+        "cos",
+        "detach",
+        "div",
+        "div_",
+        "double",
+        "elu",
+        "exp",
+        "expm1",
+        "float",
+        "ge",
+        "gt",
+        "half",
+        "huber_loss",
+        "l1_loss",
+        "le",
+        "leaky_relu",
+        "log",
+        "log1p",
+        "logsigmoid",
+        "lt",
+        "maximum",
+        "minimum",
+        "mse_loss",
+        "mul",
+        "mul_",
+        "nan_to_num",
+        "neg",
+        "poisson_nll_loss",
+        "pow",
+        "rdiv",
+        "reciprocal",
+        "relu",
+        "rsqrt",
+        "rsub",
+        "sigmoid",
+        "sign",
+        "silu",
+        "sin",
+        "smooth_l1_loss",
+        "soft_margin_loss",
+        "softplus",
+        "sqrt",
+        "square",
+        "squeeze",
+        "sub",
+        "sub_",
+        "tanh",
+        "to",
+        "type_as",
+        "where",
+        "xlogy",
+    ]
 )
 DOT_PRODUCTS = frozenset(
     {"matmul", "bmm", "einsum", "baddbmm", "mm", "linear", "addmm", "mv", "dot", "tensordot"}
