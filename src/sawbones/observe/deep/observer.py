@@ -19,6 +19,7 @@ from sawbones.observe.deep import (
     alike,
     attention,
     blanks,
+    blind_rows,
     forecast,
     handwritten,
     influence,
@@ -399,6 +400,8 @@ class DeepObserver:
                 "backward", lambda: nonfinite.in_backward(graph, root, paths), None
             )
             self._fields["first_nonfinite"] = backward or forward
+            blind = self._contained("blind rows", lambda: blind_rows.find(graph, root), [])
+            self._probes |= {"blind_rows": blind} if blind else {}
         if main is None:
             return
         found = (
