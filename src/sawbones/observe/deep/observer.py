@@ -384,11 +384,8 @@ class DeepObserver:
             self._note_text("influence: left out, the graph carries backward hooks")
             return
         if main is not None and root.requires_grad:
-            self._contained(
-                "loss weights",
-                lambda: loss_weights.measure(main, frame, sources, root, graph),
-                None,
-            )
+            weigh = partial(loss_weights.measure, main, frame, sources, root, graph)
+            self._contained("loss weights", weigh, None)
             self._contained("stepwise", lambda: self._stepwise(graph, main, frame), None)
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")

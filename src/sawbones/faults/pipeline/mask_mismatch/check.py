@@ -120,7 +120,7 @@ def _packed(deep: DeepStep) -> Iterator[tuple[Op, int]]:
         zeroed = token.pad_id is not None and token.padding_idx == token.pad_id
         if read is None or not zeroed or token.pad_side != "right" or min(rows, default=0) < 1:
             continue
-        short = sum(length < width for length in rows)
+        short = sum(length != width for length in rows)
         for op in graph.after(read.outputs):
             if op.name == "_pack_padded_sequence" and op.inputs[1].shape == (len(rows),):
                 extra = op.outputs[0].shape[0] - sum(rows)

@@ -149,27 +149,25 @@ def _collides(run: Run, rows: TokenRows, pad: int, targets: TokenTargets) -> Ite
 
 def _left_out(run: Run) -> Iterator[Finding]:
     """The text that the model is given, one ahead, holds the id that its own loss leaves out."""
-    calls = [
-        (deep, call)
+    seen = [
+        (deep, call.facts.ignore_index, share)
         for deep in run.deep
         for call in deep.losses
-        if call.facts.main and call.facts.left_out_inside is not None
+        if call.facts.main and (share := call.facts.left_out_inside) is not None
     ]
-    shares = [call.facts.left_out_inside or 0.0 for _, call in calls]
-    if not calls or not limits.INSIDE_TEXTS.reached_by(min(shares)):
+    if not seen or not limits.INSIDE_TEXTS.reached_by(min(share for *_, share in seen)):
         return
-    _, call = calls[0]
-    pad = call.facts.ignore_index
+    _, pad, share = seen[0]
     assert pad is not None
     # An id that neither fills rows nor is kept at zero may be left out for another reason.
     padding = any(pad in (t.padding_idx, t.pad_id) for d in run.deep for t in d.tokens)
     reading = exact(
-        f"the loss leaves out id {pad} as padding, and {shares[0]:.1%} of the targets inside of "
+        f"the loss leaves out id {pad} as padding, and {share:.1%} of the targets inside of "
         "texts are that id: the model is given it there as a real token",
-        shares[0],
+        share,
         expected=0,
         signal="deep",
-        steps=[d.step for d, _ in calls[:5]],
+        steps=[d.step for d, *_ in seen[:5]],
     )
     yield _shared(run, pad, (reading,), "proven" if padding else "suspected")
 
