@@ -47,6 +47,7 @@ _SETTINGS = (
     "reduction",
     "ignore_index",
     "label_smoothing",
+    "requires_grad",  # no setting of any layer: a plain attribute, where a script has set one
 )
 _MAX_MODULES = 4000
 _MAX_SEEN = 10_000

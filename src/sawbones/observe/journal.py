@@ -49,6 +49,7 @@ _BUILDING = {
     "tril_",
     "triu_",
     "eye",
+    "fill_diagonal_",
     "fill_",
     "zero_",
     "normal_",

@@ -132,6 +132,8 @@ class LossFacts:
     shift: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     copied_from: int | None = None  # the token input of which the targets are a copy
     copied_at: int | None = None  # at which shift
+    # share of the places inside of texts whose target is ignored, though the input goes on with it
+    left_out_inside: float | None = None
     packed_copies: float | None = None
     stepwise: Stepwise | None = None
     # share of an output's influence that comes from the very token it has to predict

@@ -147,6 +147,31 @@ def test_one_step_an_epoch_and_its_remainder_cleared_is_a_remainder_that_is_drop
     assert not list(zero_grad_misplaced.check(run))
 
 
+def drawn(run: Run, per_epoch: int, used: int, kept: int) -> Run:
+    """The same run, its micro-batches from a loader of which some are never used; in the end every
+    seventh batch was written down.
+    """
+    batches, index = [], 0
+    for epoch in range(run.num_steps):
+        for number in range(per_epoch):
+            # what is left over is drawn before the next step is taken
+            step = epoch if number < used else epoch + 1
+            if index < kept or index % 7 == 0:
+                tensors = ({"path": "", "shape": [4, 2], "dtype": "float32"},)
+                batch = Batch(step, 0, "train", "loader:0", 0.0, tensors, epoch=epoch, index=index)
+                batches.append(batch)
+            index += 1
+    return replace(run, batches=tuple(batches))
+
+
+@pytest.mark.parametrize("kept", [15, 1000])
+def test_micro_batches_that_never_fill_a_window_are_named_in_a_long_run_too(kept: int) -> None:
+    run = run_of(*MICRO, *MICRO, *MICRO, "step", "zero_grad")
+    (finding,) = accumulation_remainder.check(drawn(run, 5, 3, kept))
+    assert finding.title.startswith("The last 2 micro-batches of every epoch are drawn")
+    assert not list(accumulation_remainder.check(drawn(run, 3, 3, kept)))
+
+
 def test_a_scheduler_that_moves_before_the_first_step_is_named() -> None:
     (finding,) = scheduler_order.check(
         run_of("forward", "backward", "schedule", "step", "zero_grad")

@@ -224,6 +224,55 @@ def test_terms_of_a_prediction_that_broadcast_against_each_other_are_mixed(kept,
     assert said(loss) == told
 
 
+def bootstrapped(model, keepdim):
+    """What is to come is the best score of the next state; the reward came as a column."""
+    with torch.no_grad():
+        goal = VALUES.unsqueeze(1) + 0.9 * model(X.flip(0)).amax(1, keepdim=keepdim)
+    return (goal - model(X).gather(1, Y[:, None])).abs().clamp(max=2.0).mean()
+
+
+def weighed_by_advantage(model, keepdim):
+    chosen = model(X).log_softmax(-1)[torch.arange(16), Y]
+    advantage = X.sum(1, keepdim=keepdim) - X.mean()
+    ratio = (chosen - chosen.detach()).exp()
+    return -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+
+
+@pytest.mark.parametrize(("loss", "sound"), [(bootstrapped, True), (weighed_by_advantage, False)])
+def test_two_numbers_per_example_that_make_every_pair_before_the_loss_are_mixed(loss, sound):
+    assert said(lambda m: loss(m, not sound))["loss.silent-broadcast"] == "proven"
+    assert "loss.silent-broadcast" not in said(lambda m: loss(m, sound))
+
+
+def every_good_over_every_bad(model):
+    scores = model(X)
+    return torch.relu(1 - (scores[:, 0].unsqueeze(1) - scores[:, 1])).mean()
+
+
+def ranked(model):
+    scores, order = model(X)[:, :1], VALUES[:, None] > VALUES
+    return (F.softplus(scores.squeeze(1) - scores) * order).mean()
+
+
+def kernel_of_two_samples(model):
+    a, b = model(X), X[:, :4]
+    apart = a.square().sum(1, keepdim=True) + b.square().sum(1) - 2 * a @ b.T
+    return -(-apart).exp().mean()
+
+
+def attention_over_nodes(model):
+    scores = model(X)
+    mixed = (scores[:, :1] + scores[:, 1]).softmax(1) @ scores
+    return F.cross_entropy(mixed, Y)
+
+
+@pytest.mark.parametrize(
+    "loss", [every_good_over_every_bad, ranked, kernel_of_two_samples, attention_over_nodes]
+)
+def test_pairs_that_are_meant_are_left_alone(loss):
+    assert "loss.silent-broadcast" not in said(loss)
+
+
 def test_a_matrix_of_distances_from_sums_of_squares_is_no_mistake():
     apart = torch.cdist(X, X)
 

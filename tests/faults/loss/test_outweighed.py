@@ -8,7 +8,7 @@ from tests.observe.deep.watching import observe
 from torch import nn
 from torch.nn import functional as F
 
-from sawbones.faults.loss.weighting.check import check
+from sawbones.faults.loss.reduction_sum.check import check
 from sawbones.schema import Ending, Event, Run
 
 ROWS = torch.rand(32, 40, generator=torch.Generator().manual_seed(3))

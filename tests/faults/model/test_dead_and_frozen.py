@@ -3,8 +3,13 @@ and who comes closest.
 """
 
 import numpy as np
+import pytest
+import torch
+from torch import nn
 
 from sawbones.faults import read
+from sawbones.observe.census import Census
+from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Activation, DeepStep, Ending, MadeTensors, Optimizer, Run, Tensor
 
 STEPS = 40
@@ -102,3 +107,37 @@ def test_an_optimizer_whose_only_group_is_frozen_trains_nothing():
     assert found.title == "Nothing is trained: all 2 parameters of the optimizer are frozen"
     assert not _faults(_only_group_frozen(trains=True), "model.frozen-params")
     assert not _faults(_only_group_frozen(steps=0), "model.frozen-params")
+
+
+def switched_on(part):
+    """An attribute that a module takes and does not hand on to its parameters."""
+    part.requires_grad = True
+
+
+@pytest.mark.parametrize(
+    ("switch", "told"), [(switched_on, ["proven"]), (nn.Module.requires_grad_, [])]
+)
+def test_a_switch_on_a_module_that_its_parameters_know_nothing_of(switch, told):
+    model = nn.Sequential(
+        nn.Conv1d(3, 8, 3), nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8)), nn.Linear(8, 2)
+    )
+    model.requires_grad_(False)
+    switch(model[1])
+    model[2] = nn.Linear(8, 5)
+    census = Census(SiteFinder())
+    census.saw_root(model)
+    optimizer = torch.optim.Adam(p for p in model.parameters() if p.requires_grad)
+    census.built(optimizer, None)
+    run = Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        modules=tuple(census.module_records()),
+        tensors=tuple(census.tensor_records()),
+        optimizers=tuple(census.optimizer_records()),
+    )
+    found = read(run, "model.frozen-params").findings
+    assert [f.status for f in found] == told
+    assert all("4 parameters" in f.title for f in found)

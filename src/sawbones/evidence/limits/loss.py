@@ -193,7 +193,7 @@ LOSS_OUT_OF_REACH = Limit(
     "of 256 samples cosines over 0.5 give 0.31, plain ones 0.64, multiplied by 0.1 0.96",
 )
 
-# loss.weighting: a reconstruction and what is added to it
+# loss.reduction-sum: a reconstruction and what is added to it
 OUTWEIGHED = Limit(
     10.0,
     "weight of each number of the other term over that of each number given back",

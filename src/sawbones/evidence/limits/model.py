@@ -159,6 +159,11 @@ KEYS_OPEN = Limit(
 ORDINARY_VALUES = Limit(
     1e4, "size of the inputs", "products of such values and weights stay far from overflowing"
 )
+BLIND_QUERIES = Limit(
+    0.02,
+    "share of the queries whose every key is hidden, and that the loss depends on",
+    "1 in 50: a node without neighbours or an empty text now and then does little harm",
+)
 SCORES_OVERFLOWED = Limit(1e30, "size of the scores", "they have exploded by themselves")
 SPELLING = Limit(
     0.85,

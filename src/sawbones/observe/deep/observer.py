@@ -19,6 +19,7 @@ from sawbones.observe.deep import (
     alike,
     attention,
     blanks,
+    blind_rows,
     forecast,
     handwritten,
     influence,
@@ -383,11 +384,8 @@ class DeepObserver:
             self._note_text("influence: left out, the graph carries backward hooks")
             return
         if main is not None and root.requires_grad:
-            self._contained(
-                "loss weights",
-                lambda: loss_weights.measure(main, frame, sources, root, graph),
-                None,
-            )
+            weigh = partial(loss_weights.measure, main, frame, sources, root, graph)
+            self._contained("loss weights", weigh, None)
             self._contained("stepwise", lambda: self._stepwise(graph, main, frame), None)
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")
@@ -399,6 +397,8 @@ class DeepObserver:
                 "backward", lambda: nonfinite.in_backward(graph, root, paths), None
             )
             self._fields["first_nonfinite"] = backward or forward
+            blind = self._contained("blind rows", lambda: blind_rows.find(graph, root), [])
+            self._probes |= {"blind_rows": blind} if blind else {}
         if main is None:
             return
         found = (

@@ -174,6 +174,28 @@ def copy_shares(
     return shares
 
 
+def _left_out_inside(loss: Found, frame: Frame) -> float | None:
+    """Share of the places inside of texts at which the loss leaves out a target by its id, though
+    the input goes on with that very id. Only single ones: padding between two parts comes in runs.
+    """
+    ignore, ahead = loss.facts.get("ignore_index"), frame.offset
+    target = loss.target.tensor() if loss.target is not None else None
+    if ignore is None or ignore < 0 or not ahead or frame.source is None or target is None:
+        return None
+    goal = frame.by_time(target.detach().reshape(-1).cpu())
+    ids = frame.source.index.t() if frame.source_time_dim == 0 else frame.source.index
+    width = min(goal.shape[1], ids.shape[1] - frame.start - ahead)
+    if ahead < 0 or width < 3:
+        return None
+    goal, ids = goal[:, :width], ids[:, frame.start + ahead :][:, :width]
+    counted = goal != ignore
+    inside = (counted.cumsum(1) > 0) & (counted.flip(1).cumsum(1).flip(1) > 0)
+    lost = inside & ~counted & (ids == ignore)
+    single = lost[:, 1:-1] & counted[:, :-2] & counted[:, 2:]
+    few = 2 * int(single.sum()) < int(lost.sum())
+    return 0.0 if few else int(single.sum()) / max(int(inside.sum()), 1)
+
+
 def _vote(frame: Frame, tokens: list[Source], recurrent_time_first: bool | None) -> None:
     """Without a shift to go by: the padding of an input of the same shape, then what the modules
     believe.
@@ -252,6 +274,7 @@ def fill_sequence(loss: Found, frame: Frame, sources: list[Source]) -> None:
     if frame.source is not None:
         facts["copied_from"] = sources.index(frame.source)
         facts["copied_at"] = frame.offset
+        facts["left_out_inside"] = _left_out_inside(loss, frame)
     if (
         loss.per_element is not None
         and loss.counted is not None

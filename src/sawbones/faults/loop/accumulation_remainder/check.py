@@ -47,7 +47,7 @@ loader.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from sawbones.evidence import NothingToJudge, exact, finding
@@ -129,7 +129,8 @@ def _drawn_in_vain(run: Run, usual: int) -> int:
     leave just as many over.
     """
     by_epoch: dict[tuple[str, int], list[Batch]] = {}
-    drawn = [b for b in run.batches if b.source != "model"]
+    known = _without_gaps(run.batches)
+    drawn = [b for b in known if b.source != "model"]
     for batch in drawn:
         by_epoch.setdefault((batch.source, batch.epoch), []).append(batch)
     trained = Counter(b.source for b in drawn if b.phase == "train")
@@ -138,7 +139,8 @@ def _drawn_in_vain(run: Run, usual: int) -> int:
     source = trained.most_common(1)[0][0]
     mine = [by_epoch[key] for key in sorted(by_epoch) if key[0] == source]
     ends = [epoch[0].step for epoch in mine[1:]]
-    ends += [run.num_steps] if run.ending.kind == "finished" else []
+    finished = run.ending.kind == "finished" and len(known) == len(run.batches)
+    ends += [run.num_steps] if finished else []
     left = [
         len(epoch) - usual * (end - epoch[0].step) for epoch, end in zip(mine, ends, strict=False)
     ]
@@ -146,6 +148,12 @@ def _drawn_in_vain(run: Run, usual: int) -> int:
         return 0
     sizes = [_size(b) for b in mine[0]]
     return 0 if left[0] == 1 and sizes[-1] != max(sizes) else left[0]
+
+
+def _without_gaps(batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Those before the first that was not kept: of long runs only some are."""
+    thinned = (i for i, (a, b) in enumerate(pairwise(batches), 1) if b.index > a.index + 1)
+    return batches[: next(thinned, len(batches))]
 
 
 def _size(batch: Batch) -> int:

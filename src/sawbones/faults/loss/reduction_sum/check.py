@@ -1,4 +1,4 @@
-"""A loss that is summed where a mean is meant
+"""A loss, or one term of it, that is summed where a mean is meant
 
 ## What it sees
 The weight of each target in the loss, from the gradient of the backward's root: 1 per target is a
@@ -7,7 +7,10 @@ likely when the step is then out of scale (plain SGD with LR x N of 1 or more), 
 itself averages the same loss in evaluation, when clipping cuts nearly every gradient that it would
 leave alone for a mean, or when it is a loss over classes (cross-entropy, NLL, CTC) under an
 adaptive optimizer, without accumulation; else only suspected until the experiment speaks. Earliest
-at step 0.
+at step 0. Also one term of a loss that is summed beside one that is averaged: likely where a
+reconstruction is given up (after 200 steps it is no better than the mean of all rows) for a term
+whose numbers weigh at least 10 times as much each, as a KL divergence that is summed beside the mean
+of all pixels.
 
 ## Why it matters
 The gradient grows with the batch size and the sequence length: an LR that fits a mean is N times
@@ -35,7 +38,8 @@ A likelihood that is summed on purpose comes with an LR that fits (LR / N), and 
 slows it down: refuted. Sums over pixels or latent dimensions that are averaged over the batch weigh
 1/B, not 1. With Adam and its relatives the scale of the gradient does not matter and a summed ELBO
 stays a suspicion that the experiment refutes. Gradients that are divided after the backward, as
-accumulation over tokens does, are refuted in the same way.
+accumulation over tokens does, are refuted in the same way. Terms of any weight are silent where the
+reconstruction depends on the row.
 
 ## References
 Sums with SGD appear among the "training problems" of several studies of deep learning bugs; fairseq
@@ -51,8 +55,10 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import loss as limits
+from sawbones.evidence.reconstructing import given_up
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, carrying
+from sawbones.stats.reconstruction import other_term
 from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls", "steps")
@@ -65,6 +71,7 @@ EXPLAINS = (
     "loop.accumulation-unscaled",
     "model.bad-init",
     "data.unnormalized-input",
+    "evaluation.collapsed-prediction",
 )
 EXPERIMENT = "mean_for_sum"
 MIN_TARGETS = 4  # a sum over fewer is hardly larger than a mean
@@ -77,6 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("no loss with a finite value carried a deep step")
     summed = [(seen, n) for seen in calls if (n := _summed_over(seen, run))]
     if not summed or not limits.SUMMED_STEPS.reached_by(len(summed) / len(calls)):
+        yield from _outweighed(run)
         return
     seen, targets = summed[0]
     number = int(np.median([n for _, n in summed]))
@@ -112,6 +120,45 @@ def check(run: Run) -> Iterator[Finding]:
         at_most="likely" if reasons else "suspected",
         params={"count": number, "keep": bool(set(reasons) - {"scale"})},
     )
+
+
+def _outweighed(run: Run) -> Iterator[Finding]:
+    for term, end in given_up(run):
+        deep, call = term.last
+        other = other_term(deep, call)
+        if other is None or not limits.FULLY_MET.kept_by(other.share):
+            continue
+        if not limits.OUTWEIGHED.reached_by(other.times):
+            continue
+        yield finding(
+            "The reconstruction is outweighed by the term beside it, and given up",
+            locate(call, other.op),
+            (
+                compared(
+                    f"each number of the other term weighs {other.times:.3g} times as much as each "
+                    "number that is given back",
+                    other.times,
+                    limits.OUTWEIGHED,
+                    expected=1,
+                    signal="loss_calls",
+                    steps=(deep.step,),
+                ),
+                context(
+                    f"the reconstruction ends at {end:.4g}, the mean of all rows scores "
+                    f"{term.same_for_all:.4g}",
+                    signal="losses",
+                    value=end,
+                    expected=term.same_for_all,
+                ),
+            ),
+            Fix(
+                "Reduce both terms alike: sum the reconstruction over the numbers of a row as the "
+                "other term is, and average both over the batch; or weigh the other term less."
+            ),
+            at_most="likely",
+            trial="",  # that of a sum over targets changes nothing between two terms
+        )
+        return
 
 
 def _summed_over(seen: Seen, run: Run) -> int:

@@ -3,9 +3,10 @@
 ## What it sees
 The shapes that meet in an element-wise loss (mse, l1, smooth l1, huber, binary cross-entropy; or a
 difference that is squared by hand). Fires when one has one dimension more, of size 1, and together
-they make more elements than either has: (B, 1) against (B,) gives B x B pairs. The same for one
-loss per example and its weight, and for two terms of the prediction itself, where the B x B answers
-then meet B targets. From step 0.
+they make more elements than either has: (B, 1) against (B,) gives B x B pairs. The same anywhere
+else on the way to the loss: two terms of the prediction, reward and next value of a target, a loss
+per example and its weight, where all that becomes of the B x B values is taken element by element
+up to their mean. From step 0.
 
 ## Why it matters
 Every prediction is compared with every target. The best answer is then the mean of all targets,
@@ -29,8 +30,9 @@ The shapes are the proof: the loss is taken over more pairs than there are targe
 ## False alarms
 A constant target, one weight per row and targets of shape (B, 1) against (B, C) make no more
 elements than the larger one has. Pairwise losses (contrastive, quantile) bring both sides to the
-same number of dimensions on purpose. A matrix of distances or similarities may be a sum of a row
-and a column; it has no single target per example. A batch of one has nothing to mix.
+same number of dimensions on purpose, or add the axis where the pairs are made. A matrix of
+distances or similarities may be a sum of a row and a column; it meets other matrices, or one of its
+axes is summed, sorted or masked by itself. A batch of one has nothing to mix.
 
 ## References
 The "Using a target size that is different to the input size" warning of torch; a classic of
@@ -41,12 +43,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 
 from sawbones.evidence import exact, finding
-from sawbones.schema import Finding, Fix, Op, Run, Value
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.loss_calls import Seen, reaching, user_sites
-from sawbones.trace.graph import StepGraph
+from sawbones.stats.pair_tables import mixed_tables
 from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
@@ -73,7 +74,6 @@ _ELEMENTWISE = frozenset(
         "soft_margin_loss",
     }
 )
-_ARITHMETIC = frozenset({"add", "sub", "rsub", "mul", "div", "add_", "sub_", "mul_", "div_"})
 _SHAPING = frozenset(
     {
         "__getitem__",
@@ -94,8 +94,7 @@ _SHAPING = frozenset(
 def check(run: Run) -> Iterator[Finding]:
     mixed = [seen for seen in reaching(run) if _is_mixed(seen)]
     if not mixed:
-        yield from _weighted(run)
-        yield from _answers(run)
+        yield from _pairs(run)
         return
     seen = mixed[0]
     target = seen.call.target
@@ -126,104 +125,35 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _weighted(run: Run) -> Iterator[Finding]:
-    """One loss per example times one weight per example, in shapes that make every pair of the
-    two.
+def _pairs(run: Run) -> Iterator[Finding]:
+    """Two vectors with one number per example make every pair of the two, before the loss or behind
+    it.
     """
-    for seen in reaching(run):
-        call = StepGraph(seen.deep, with_no_grad=True).at(seen.call.op)
-        losses = {v.id for v in (call.outputs if call else ()) if len(v.shape) <= 2}
-        for op in seen.deep.ops:
-            pair = _paired(op, losses) if op.index > seen.call.op else None
-            if pair is None:
-                continue
-            a, b = pair
-            size = math.prod(a.shape)
+    for deep in run.deep:
+        losses = [seen.call for seen in reaching(run) if seen.deep is deep]
+        for table in mixed_tables(deep, losses):
+            size = table.size
+            a, b = (_text(v.shape) for v in table.op.inputs)
+            then = f", which are set against {_text(table.met.shape)}" if table.met else ""
             yield finding(
-                f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to "
-                f"{_text(op.outputs[0].shape)}",
-                locate(op, seen.call),
+                f"{a} and {b} broadcast to {_text((size, size))}: one number per example each",
+                locate(table.op, *table.made, *losses),
                 (
                     exact(
-                        f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} "
-                        f"make {size * size} products",
+                        f"{table.op.name} of {a} and {b} makes {size * size} values{then}; "
+                        "the loss goes over all of them",
                         size * size,
                         expected=size,
                         signal="ops",
-                        steps=(seen.deep.step,),
+                        steps=(deep.step,),
                     ),
                 ),
                 Fix(
-                    "Give the losses and their weights the same shape: squeeze the last "
-                    "dimension of the one that has it."
+                    "Give both the same shape before they meet: leave out keepdim=True or squeeze "
+                    "the last dimension of one, or keep it in both."
                 ),
             )
             return
-
-
-def _answers(run: Run) -> Iterator[Finding]:
-    """Two terms of the prediction, one number per example each, make every pair of the two; there
-    is one target per example.
-    """
-    for seen in reaching(run):
-        size = _targets_of_pairs(seen)
-        if not size:
-            continue
-        graph = StepGraph(seen.deep, with_no_grad=True)
-        for op in graph.behind(seen.call.input, seen.call.op, follow=partial(_of_size, size)):
-            if not _crosses(op, size) or any(graph.maker(v, op.index) is None for v in op.inputs):
-                continue
-            a, b = (_text(v.shape) for v in op.inputs)
-            column = [v for v in op.inputs if len(v.shape) == 2]
-            yield finding(
-                f"Two terms of the prediction, {a} and {b}, broadcast to {_text((size, size))}",
-                locate(op, *(graph.maker(v, op.index) for v in column), seen.call),
-                (
-                    exact(
-                        f"{op.name} of {a} and {b} makes {size * size} answers, which are compared "
-                        f"with {size} targets",
-                        size * size,
-                        expected=size,
-                        signal="ops",
-                        steps=(seen.deep.step,),
-                    ),
-                ),
-                Fix(
-                    "Give both terms the same shape before they meet: leave out keepdim=True, or "
-                    "squeeze the last dimension."
-                ),
-            )
-            return
-
-
-def _targets_of_pairs(seen: Seen) -> int:
-    """The number of targets, where each of them meets that many answers."""
-    call = seen.call
-    if call.target is None or call.fn not in _ELEMENTWISE or call.target.requires_grad:
-        return 0
-    size = math.prod(call.target.shape)
-    one_each = call.target.shape in ((size,), (size, 1))
-    return size if size >= 2 and one_each and call.input.shape == (size, size) else 0
-
-
-def _of_size(size: int, op: Op) -> Iterator[Value]:
-    return (v for v in op.inputs if v.shape == (size, size))
-
-
-def _crosses(op: Op, size: int) -> bool:
-    shapes = sorted((v.shape for v in op.inputs), key=len)
-    return op.name in _ARITHMETIC and shapes == [(size,), (size, 1)]
-
-
-def _paired(op: Op, losses: set[int]) -> tuple[Value, Value] | None:
-    """(losses, weights) of which this operator makes every pair."""
-    if op.name not in ("mul", "div") or len(op.inputs) != 2 or not op.outputs:
-        return None
-    a, b = sorted(op.inputs, key=lambda v: v.id not in losses)
-    size = math.prod(a.shape)
-    every_pair = size >= 2 and op.outputs[0].shape == (size, size)
-    forms = {len(a.shape), len(b.shape)} == {1, 2} and _same_but_for_ones(a.shape, b.shape)
-    return (a, b) if a.id in losses and not b.requires_grad and every_pair and forms else None
 
 
 def _same_but_for_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

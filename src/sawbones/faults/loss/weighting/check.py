@@ -1,4 +1,4 @@
-"""Class weights, label smoothing or terms of a loss that push the wrong way
+"""Class weights or label smoothing that push the wrong way
 
 ## What it sees
 How much a target of each class really weighs in the loss (from its gradient) against how often the
@@ -6,9 +6,7 @@ class occurs, over all deep steps (positives and negatives of a binary loss like
 pos_weight is seen); the smoothing; the sum of soft targets. Fires when classes that are at least
 twice as frequent weigh clearly more than the rare ones, when four or more weights are the inverse
 frequencies (or their roots) of the classes but stand at other classes, when smoothing is 0.5 or
-more, or when soft targets sum to something else than 1. Also where a reconstruction is given up
-(after 200 steps it is no better than the mean of all rows) for a term whose numbers weigh at least
-10 times as much each, as when pixels are averaged and a KL divergence is summed.
+more, or when soft targets sum to something else than 1.
 
 ## Why it matters
 Weights are there to make up for rarity; inverted they make the rare classes vanish. Smoothing above
@@ -35,8 +33,7 @@ Unweighted losses weigh all classes alike. Weights that favour rare classes, how
 what weights are for. Weights that do not follow frequency at all (costs, curriculum) are silent:
 only a clear order by frequency counts, or the very values of the inverse frequencies in another
 order. Focal losses weigh single targets by difficulty, not by class. Smoothing of 0.1 or 0.2 is
-usual. Mixup and distillation targets sum to 1. Terms of any weight are silent where the
-reconstruction depends on the row.
+usual. Mixup and distillation targets sum to 1.
 
 ## References
 The weight and pos_weight arguments of torch's losses, and the "balanced" heuristic n / (k * count)
@@ -49,13 +46,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
-from sawbones.evidence.reconstructing import given_up
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, carrying
-from sawbones.stats.reconstruction import other_term
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
@@ -83,45 +78,6 @@ def check(run: Run) -> Iterator[Finding]:
             seen.call,
         )
         yield finding(title, where, (reading,), Fix(fix), at_most="likely")
-        return
-    yield from _outweighed(run)
-
-
-def _outweighed(run: Run) -> Iterator[Finding]:
-    for term, end in given_up(run):
-        deep, call = term.last
-        other = other_term(deep, call)
-        if other is None or not limits.FULLY_MET.kept_by(other.share):
-            continue
-        if not limits.OUTWEIGHED.reached_by(other.times):
-            continue
-        yield finding(
-            "The reconstruction is outweighed by the term beside it, and given up",
-            locate(call, other.op),
-            (
-                compared(
-                    f"each number of the other term weighs {other.times:.3g} times as much as each "
-                    "number that is given back",
-                    other.times,
-                    limits.OUTWEIGHED,
-                    expected=1,
-                    signal="loss_calls",
-                    steps=(deep.step,),
-                ),
-                context(
-                    f"the reconstruction ends at {end:.4g}, the mean of all rows scores "
-                    f"{term.same_for_all:.4g}",
-                    signal="losses",
-                    value=end,
-                    expected=term.same_for_all,
-                ),
-            ),
-            Fix(
-                "Reduce both terms alike: sum the reconstruction over the numbers of a row as the "
-                "other term is, and average both over the batch; or weigh the other term less."
-            ),
-            at_most="likely",
-        )
         return
 
 

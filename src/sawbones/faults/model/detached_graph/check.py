@@ -6,7 +6,9 @@ does not depend on, although values that they made went on: through detach, .dat
 or a region without gradients. Fires when they have no gradient on any recorded step and a cut is
 there; also when an optimizer has taken five steps, nothing that it holds had a gradient on any, and
 its own steps cut what they use, whether its loss was recognised or not and whether its parameters
-belong to a module or are bare tensors. A loss that is computed of such layers on every deep step,
+belong to a module or are bare tensors. Also a state that a layer hands to itself three times or
+more in one sequence and that is detached each time, when gradients reach its last call alone and
+every call has an input of its own: likely. A loss that is computed of such layers on every deep step,
 and that backward does not depend on (overwritten by the next one, left out of the sum), is likely. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
 from a normal distribution of learned mean and spread, which hands no gradient back (sample() or
 torch.normal where rsample() is meant), when learned layers go on from the sample to the loss and
@@ -30,7 +32,9 @@ Training runs; the loss falls a little, as far as the layers after the cut can t
 The graph itself is the proof: walking it from the loss reaches no parameter in front of the cut.
 
 ## False alarms
-Truncated backpropagation detaches a state whose layers are reached by the newer steps. Target
+Truncated backpropagation detaches a state whose layers are reached by the newer steps, and leaves
+several steps connected or gives each a loss; fixed points and refinements give every call the same
+input. Target
 networks, teachers and frozen backbones are not in the optimizer, or not trainable. The
 discriminator's step of a GAN detaches the generator, which has its own step. A head whose output no
 loss uses is unused, not cut: no cut follows it, and no loss is computed of it. A loss that is only
@@ -50,6 +54,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run
+from sawbones.stats.cut_sequences import cut_sequences
 from sawbones.stats.dropped_losses import dropped_losses
 from sawbones.stats.loss_calls import as_site
 from sawbones.trace.graph import StepGraph
@@ -82,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
         or [*_starved_optimizer(run, taken)]
         or [*_loss_thrown_away(run, steps)]
     )
-    yield from found or _blind_draw(run)
+    yield from found or [*_forgetting(steps)] or _blind_draw(run)
 
 
 def _never_reached(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
@@ -197,6 +202,34 @@ def _loss_thrown_away(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
         ),
         Fix("Add all losses up before backward: total = total + loss, not total = loss."),
         # one that joins the sum later in a longer run looks the same
+        at_most="likely",
+    )
+
+
+def _forgetting(steps: list[DeepStep]) -> Iterator[Finding]:
+    """A recurrent state that is cut at every step of a sequence, on all deep steps."""
+    found = [next(cut_sequences(deep), None) for deep in steps if deep.losses]
+    cut = found[0] if found else None
+    if cut is None or None in found:
+        return
+    yield finding(
+        "The state of a recurrence is cut at every step: nothing is learned of earlier inputs",
+        locate(cut.cut, cut.layer),
+        (
+            exact(
+                f"{cut.cut.name} at {cut.cut.site} cuts what {cut.layer.name} gives back to "
+                f"itself: of its {cut.num_calls} calls only the last gets a gradient, and "
+                f"{cut.num_inputs} inputs that the loss depends on are never learned from",
+                cut.num_calls - 1,
+                signal="ops",
+                steps=[d.step for d in steps[:5]],
+            ),
+        ),
+        Fix(
+            "Detach the state between sequences, or every few dozen steps of a long one, not "
+            "between the steps of one sequence."
+        ),
+        # gradients of one step, in a sequence without a memory to learn, may be meant
         at_most="likely",
     )
 

@@ -8,7 +8,9 @@ all. Frozen parameters in a group beside trained ones are likely when they still
 they were drawn (nothing was loaded, trained or copied before: a frozen block of random weights
 serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose
 is common. A line that assigns an attribute that is almost spelled requires_grad (any object takes
-it, nothing happens) is named first. Frozen layers that no optimizer holds count when they still are
+it, nothing happens) is named first. A module that carries requires_grad = True as an attribute of
+its own while all parameters in it are frozen was meant to be unfrozen: modules take any attribute
+and hand none of them on. Frozen layers that no optimizer holds count when they still are
 as they were drawn and the loss has hardly moved (under a tenth in 30 steps or more), since some
 trainers leave frozen parameters out by themselves; while the rest learns on top of them they are
 only suspected. From step 0.
@@ -58,7 +60,7 @@ from sawbones.trace.made_lines import built_at, made_at
 from sawbones.trace.source_lines import marked_lines, numbers_equal
 
 NEEDS = ("tensors", "optimizers")
-USES = ("made_tensors", "source_lines", "source_numbers")
+USES = ("modules", "made_tensors", "source_lines", "source_numbers")
 EXPLAINS = (
     "optimizer.missing-params",
     "optimizer.lr-too-low",
@@ -72,6 +74,15 @@ _TABLES = ("Embedding", "EmbeddingBag")  # these often come ready made
 
 
 def check(run: Run) -> Iterator[Finding]:
+    if idle := _switched_in_vain(run):
+        yield _finding(
+            run,
+            idle,
+            "proven",
+            title="requires_grad = True was set on modules, whose "
+            f"{len(idle)} parameters stay frozen",
+        )
+        return
     groups: dict[tuple[int, int], list[Tensor]] = {}
     for tensor in run.tensors:
         if tensor.optimizer >= 0 and tensor.in_model:
@@ -99,6 +110,19 @@ def check(run: Run) -> Iterator[Finding]:
         layers = [t for t in outside if t.owner not in _TABLES]
         if len(layers) >= 2 and all(_is_untouched(run, t) for t in layers):
             yield _finding(run, outside, "likely" if _is_stuck(run) else "suspected")
+
+
+def _switched_in_vain(run: Run) -> list[Tensor]:
+    """Frozen parameters of modules that have requires_grad = True as an attribute of their own."""
+    idle: dict[int, Tensor] = {}
+    for module in run.modules:
+        if module.settings.get(WORD) is not True:
+            continue
+        prefix = f"{module.path}." if module.path else ""
+        inside = [t for t in run.tensors if t.in_model and t.name.startswith(prefix)]
+        if not any(t.requires_grad for t in inside):
+            idle.update((t.index, t) for t in inside)
+    return list(idle.values())
 
 
 def _misspelt(run: Run) -> list[Site]:
@@ -167,6 +191,7 @@ def _finding(
     frozen: list[Tensor],
     at_most: str,
     groups: list[tuple[int, int]] | None = None,
+    title: str = "",
 ) -> Finding:
     total = sum(t.numel for t in frozen)
     text = (
@@ -180,9 +205,8 @@ def _finding(
             f" and fill {len(groups)} parameter groups of the optimizer by themselves (lr {shown})"
         )
     held = {t.index for t in run.tensors if t.optimizer >= 0}
-    title = f"{len(frozen)} parameters of the model are frozen"
-    if frozen[0].optimizer >= 0:
-        title += " although the optimizer holds them"
+    although = " although the optimizer holds them" if frozen[0].optimizer >= 0 else ""
+    title = title or f"{len(frozen)} parameters of the model are frozen{although}"
     if held and held == {t.index for t in frozen}:
         title = f"Nothing is trained: all {len(frozen)} parameters of the optimizer are frozen"
     trained_by = {o for o, _ in groups or ()}
@@ -192,8 +216,8 @@ def _finding(
         locate(*_misspelt(run)[:1], *_where(run, frozen), *optimizers[:1]),
         (exact(text, len(frozen), signal="tensors", steps=(0,)),),
         Fix(
-            "Leave requires_grad on for these parameters (freeze=False), or take them out "
-            "of the optimizer."
+            "Leave requires_grad on for these parameters (freeze=False, or "
+            "module.requires_grad_(True) for all of a module), or take them out of the optimizer."
         ),
         at_most=at_most,
     )

@@ -2,7 +2,8 @@
 
 ## What it sees
 The first operator whose result is not finite: a softmax or an attention that was given a row of
-nothing but -inf. Fires at that step. Also, from step 0, a causal mask that leaves out the diagonal
+nothing but -inf. Fires at that step. Also, from step 0, queries all of whose keys are hidden by a
+large negative number, when the loss depends on what they see: likely. And a causal mask that leaves out the diagonal
 in a model that predicts the next token: the first position sees nothing, and no position sees
 itself.
 
@@ -26,8 +27,8 @@ without neighbours, with an empty document.
 The operator's input is the proof: finite scores, and rows in which all of them are masked.
 
 ## False alarms
-Rows that are masked with a large negative number give even weights, no NaN;
-scaled_dot_product_attention gives zeros for them. Scores that are NaN or infinite before they are
+Padded queries that a large negative number hides whole give even weights, no NaN, and the gradient
+of what they see is zero: nothing comes of them. scaled_dot_product_attention gives zeros for them. Scores that are NaN or infinite before they are
 masked have another cause. A diagonal left out where targets are not shifted (the model must not see
 the token that it has to restore) is right.
 
@@ -40,9 +41,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence import NothingToJudge, counted, exact, finding
 from sawbones.evidence.limits import model as limits
-from sawbones.schema import DeepStep, Finding, Fix, Run, Site, Value
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.failures import Birth, first_nonfinite
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import attention_ops, predictions, self_attentions, shape_of
@@ -70,12 +71,14 @@ _NORMALISING = (
     "multi_head_attention_forward",
     "_softmax",
 )
+_HIDING = ("masked_fill", "masked_fill_", "where", "add", "__setitem__")
 _COMBINING = ("logical_and", "mul", "tril", "triu", "eye", "logical_or")
 
 
 def check(run: Run) -> Iterator[Finding]:
     birth = first_nonfinite(run)
-    if birth is None and not any(deep.attention for deep in run.deep):
+    attends = any(deep.attention or deep.probes.get("blind_rows") for deep in run.deep)
+    if birth is None and not attends:
         raise NothingToJudge("no attention was seen, and every value was finite")
     if birth is not None and _is_masked_row(birth):
         masked = max(v.nonfinite for v in birth.inputs)
@@ -84,9 +87,45 @@ def check(run: Run) -> Iterator[Finding]:
             f"{masked} masked scores, whole rows among them, and the rest lies in "
             f"[{birth.inputs[0].min}, {birth.inputs[0].max}]"
         )
-        yield _finding(text, birth.step, _where(run, birth.site))
+        yield _finding(_no_keys(text, birth.step), _where(run, birth.site))
         return
-    yield from _no_diagonal(run)
+    yield from [*_no_diagonal(run)] or _hidden_rows(run)
+
+
+def _hidden_rows(run: Run) -> Iterator[Finding]:
+    """Every key of a query is hidden by a finite number: it looks at all of them alike."""
+    for deep in run.deep:
+        for row in deep.probes.get("blind_rows") or ():
+            if not limits.BLIND_QUERIES.reached_by(row["counted"] / row["rows"]):
+                continue
+            text = (
+                f"a number hides all keys of {row['hidden']} of {row['rows']} queries, which so "
+                f"look at every key alike; the loss depends on {row['counted']} of them"
+            )
+            op = StepGraph(deep).at(row["op"])
+            reading = counted(
+                text,
+                row["counted"],
+                row["rows"],
+                limits.BLIND_QUERIES,
+                signal="deep",
+                steps=(deep.step,),
+            )
+            yield _finding(reading, _hidden_by(run, deep, op))
+            return
+
+
+def _hidden_by(run: Run, deep: DeepStep, op: Op | None) -> tuple[Site, ...]:
+    """Where a mask of that size got its diagonal, where it was put together and where it was
+    used.
+    """
+    if op is None:
+        return ()
+    scores = op.inputs[0]
+    made = made_at(run, ("eye", "fill_diagonal_"), square=max(scores.shape))
+    hiding = StepGraph(deep).behind(scores, op.index, 12)
+    used = next((o for o in hiding if o.name in _HIDING), None)
+    return locate(*made[:1], *_combined(deep, scores, op.index)[:1], used, op)
 
 
 def _is_masked_row(birth: Birth) -> bool:
@@ -108,11 +147,15 @@ def _is_masked_row(birth: Birth) -> bool:
     return not infinite and not limits.ORDINARY_VALUES.passed_by(max(sizes))
 
 
-def _finding(text: str, step: int, where: tuple[Site, ...]) -> Finding:
+def _no_keys(text: str, step: int) -> Evidence:
+    return exact(text, 0, expected=1, signal="nonfinite", steps=(step,))  # keys of such a query
+
+
+def _finding(reading: Evidence, where: tuple[Site, ...]) -> Finding:
     return finding(
         "Some queries may see no key at all",
         where,
-        (exact(text, 0, expected=1, signal="nonfinite", steps=(step,)),),  # keys of such a query
+        (reading,),
         Fix(
             "Leave every query at least one key (its own position), or leave rows without "
             "keys out of the attention."
@@ -144,7 +187,7 @@ def _combined(deep: DeepStep, scores: Value, before: int) -> list[Site]:
     """Lines that combined masks, behind the value that hides scores."""
     graph = StepGraph(deep)
     for op in graph.behind(scores, before, 12):
-        if op.name not in ("masked_fill", "masked_fill_", "where", "add", "__setitem__"):
+        if op.name not in _HIDING:
             continue
         for value in op.inputs:
             behind = [] if value.requires_grad else graph.behind(value, op.index, 30)
@@ -165,5 +208,5 @@ def _no_diagonal(run: Run) -> Iterator[Finding]:
                 )
                 made = made_at(run, ("tril", "triu"), square=attention.keys)
                 where = locate(*made[:1], as_site(attention.mask.get("mask_site")), attention)
-                yield _finding(text, prediction.deep.step, where)
+                yield _finding(_no_keys(text, prediction.deep.step), where)
                 return

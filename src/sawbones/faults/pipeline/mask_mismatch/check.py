@@ -4,7 +4,8 @@
 On deep steps, masks of the form (batch, time) that hide keys from an attention or scores, or that
 are given to the model beside the tokens, and the padding of those tokens. Fires when a mask hides
 real tokens or leaves padding visible at more than 2 % of all positions and is not simply the
-opposite, on most deep steps.
+opposite, on most deep steps. Also lengths by which rows are packed for a recurrent layer, when they
+take one place of padding along in every row that has any, on all deep steps: likely.
 
 ## Why it matters
 Real words are hidden and filler is read, for every sample, in every layer; the model learns to live
@@ -39,11 +40,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.evidence import NothingToJudge, counted, finding
+from sawbones.evidence import NothingToJudge, counted, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.loss_calls import as_site
 from sawbones.trace.feeding import loader_sites
+from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines, outside_of_models
 
@@ -57,19 +59,26 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 HIDING = ("key_padding_mask", "attn_mask")
+_COMPARING = ("eq", "ne", "lt", "gt", "le", "ge")
+MIN_ROWS = 8  # in which one more place is no accident
 MIN_DEEP_STEPS = 2  # one batch may be an odd one
 
 _Mask = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
+    packed = [pair for deep in run.deep for pair in _packed(deep)]
+    num_rows = sum(extra for _, extra in packed)
+    if num_rows >= MIN_ROWS and all(extra for _, extra in packed):
+        yield _counts_padding(run, packed)
+        return
     hits: list[tuple[DeepStep, _Mask]] = []
     looked = 0
     for deep in run.deep:
         masks = [m for m in deep.masks if "equal_nonpad" in m and _hides(m)]
         looked += bool(masks)
         hits += [(deep, m) for m in masks if _differs(deep, m)][:1]
-    if looked < MIN_DEEP_STEPS:
+    if looked < MIN_DEEP_STEPS and not packed:
         raise NothingToJudge("no mask of (batch, time) hides keys on two deep steps")
     if len(hits) < MIN_DEEP_STEPS or not limits.STEPS_SEEN_ON.reached_by(len(hits) / looked):
         return
@@ -96,6 +105,44 @@ def check(run: Run) -> Iterator[Finding]:
             "Build the mask from the very ids that the model gets (ids != pad_id), after "
             "every sort, cut and concatenation."
         ),
+    )
+
+
+def _packed(deep: DeepStep) -> Iterator[tuple[Op, int]]:
+    """Rows that are packed by their lengths, and how many places of padding that takes along, where
+    it is one of every row that has any. An end of text with the id of padding would look the same;
+    it would not be kept at zero.
+    """
+    graph = StepGraph(deep)
+    for token in deep.tokens:
+        read = lookup(deep, token)
+        rows, width = token.lengths, token.shape[token.time_dim or 0]
+        zeroed = token.pad_id is not None and token.padding_idx == token.pad_id
+        if read is None or not zeroed or token.pad_side != "right" or min(rows, default=0) < 1:
+            continue
+        short = sum(length != width for length in rows)
+        for op in graph.after(read.outputs):
+            if op.name == "_pack_padded_sequence" and op.inputs[1].shape == (len(rows),):
+                extra = op.outputs[0].shape[0] - sum(rows)
+                yield op, extra if extra == short > 1 else 0
+
+
+def _counts_padding(run: Run, packed: list[tuple[Op, int]]) -> Finding:
+    op, extra = packed[0]
+    steps = [d.step for d in run.deep if op in d.ops]
+    deep = next(d for d in run.deep if op in d.ops)
+    counting = StepGraph(deep, with_no_grad=True).behind(op.inputs[1], op.index, 12)
+    compared = [o for o in counting if o.name in _COMPARING]
+    text = (
+        f"{op.outputs[0].shape[0]} places are packed, {extra} more than there are tokens: one place "
+        f"of padding of each of the {extra} rows that have any"
+    )
+    return finding(
+        "The lengths count one place of padding in every shorter row",
+        locate(*compared[:1], op, *loader_sites(run)[::-1])[:4],
+        (exact(text, extra, signal="deep", steps=steps),),
+        Fix("Take the lengths from the very ids that are packed: (ids != pad_id).sum(1)."),
+        at_most="likely",
     )
 
 
@@ -169,9 +216,7 @@ def _where(run: Run, hits: list[tuple[DeepStep, _Mask]]) -> tuple[Site, ...]:
 
 def _compares(op: Op, mask: _Mask) -> bool:
     return (
-        op.name in ("eq", "ne", "lt", "gt", "le", "ge")
-        and bool(op.outputs)
-        and op.outputs[0].shape == tuple(mask["shape"])
+        op.name in _COMPARING and bool(op.outputs) and op.outputs[0].shape == tuple(mask["shape"])
     )
 
 

@@ -6,8 +6,9 @@ and it is the id that the loss ignores or the embedding zeroes: a real token sha
 different lengths are all followed by the padding id, even the longest of every batch, and no target
 that counts is ever that id nor any other terminator: EOS is PAD and was masked with it. Or texts
 that all begin with one id (BOS) and are padded end in anything: there is no EOS at all.
-A fourth needs one deep step: the labels of a CTC loss, within their lengths, hold the id of its
-blank, which must stand for no label.
+Two more need one deep step: the labels of a CTC loss, within their lengths, hold the id of its
+blank, which must stand for no label; and a loss that leaves out the padding id by number, single
+targets inside of the texts that it is to go on with among them.
 
 ## Why it matters
 A token that the loss ignores is never learned; a model whose EOS never counts never learns to stop.
@@ -44,7 +45,7 @@ from dataclasses import replace
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import pipeline as limits
-from sawbones.schema import Finding, Fix, LossCall, Run
+from sawbones.schema import Evidence, Finding, Fix, LossCall, Run
 from sawbones.schema.samples import Samples, SharedId, TokenRows, TokenTargets
 from sawbones.trace.feeding import inside_collate, loader_sites
 from sawbones.trace.locate import locate
@@ -67,6 +68,9 @@ MIN_KINDS = 3  # numbers of the id at row ends; two where rows are terminated be
 def check(run: Run) -> Iterator[Finding]:
     aligned = [call for deep in run.deep for call in deep.losses if call.facts.aligned is not None]
     yield from _blank_is_a_label(aligned)
+    if found := list(_left_out(run)):
+        yield from found
+        return
     rows = (run.samples or Samples()).rows
     if aligned and (rows is None or rows.batches < MIN_BATCHES):
         return
@@ -132,25 +136,53 @@ def _collides(run: Run, rows: TokenRows, pad: int, targets: TokenTargets) -> Ite
         harm = exact(text, holes, signal="samples")
     else:
         return
+    reading = compared(
+        f"id {pad} fills the ends of rows and also stands at {inside:.1%} of the places inside of "
+        "texts",
+        inside,
+        limits.INSIDE_TEXTS,
+        expected=0,
+        signal="samples",
+    )
+    yield _shared(run, pad, (reading, harm))
+
+
+def _left_out(run: Run) -> Iterator[Finding]:
+    """The text that the model is given, one ahead, holds the id that its own loss leaves out."""
+    seen = [
+        (deep, call.facts.ignore_index, share)
+        for deep in run.deep
+        for call in deep.losses
+        if call.facts.main and (share := call.facts.left_out_inside) is not None
+    ]
+    if not seen or not limits.INSIDE_TEXTS.reached_by(min(share for *_, share in seen)):
+        return
+    _, pad, share = seen[0]
+    assert pad is not None
+    # An id that neither fills rows nor is kept at zero may be left out for another reason.
+    padding = any(pad in (t.padding_idx, t.pad_id) for d in run.deep for t in d.tokens)
+    reading = exact(
+        f"the loss leaves out id {pad} as padding, and {share:.1%} of the targets inside of "
+        "texts are that id: the model is given it there as a real token",
+        share,
+        expected=0,
+        signal="deep",
+        steps=[d.step for d, *_ in seen[:5]],
+    )
+    yield _shared(run, pad, (reading,), "proven" if padding else "suspected")
+
+
+def _shared(run: Run, pad: int, readings: tuple[Evidence, ...], at_most: str = "proven") -> Finding:
     vocabulary = data_lines(run, "vocabulary")
-    yield finding(
+    return finding(
         f"Padding and a real token share the id {pad}",
         locate(*vocabulary[:2], *marked_lines(run, "assign", pad)[:1], *loader_sites(run))[:4],
-        (
-            compared(
-                f"id {pad} fills the ends of rows and also stands at {inside:.1%} of the places "
-                "inside of texts",
-                inside,
-                limits.INSIDE_TEXTS,
-                expected=0,
-                signal="samples",
-            ),
-            harm,
-        ),
+        readings,
         Fix(
             "Number real tokens after the special ones, so that the padding id belongs to "
             "nothing else."
         ),
+        at_most=at_most,
     )
 
 
