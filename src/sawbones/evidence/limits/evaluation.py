@@ -146,6 +146,17 @@ IN_LINE_BY_CHANCE = Limit(
     "one is enough to say that these rows vary in one direction, where every row is in line",
 )
 
+OVERLAPPED_WINDOWS = Limit(
+    0.25,
+    "share of the evaluated windows between two trained ones that overlap them, above chance",
+    "a quarter: windows that overlap by half, dealt out to equal parts; parts cut anywhere have none",
+)
+WINDOWS_APART = Limit(
+    0.05,
+    "share of the evaluated windows that come along with none between trained ones",
+    "beside a score on stretches that are trained on, a part of its own is a fifth or so",
+)
+
 # evaluation.leak-group
 SHARED_GROUPS = Limit(
     0.5,

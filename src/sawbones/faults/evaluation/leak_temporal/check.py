@@ -85,7 +85,8 @@ MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a
 
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.held_times
-    windows = (run.samples or Samples()).later_windows
+    seen = (run.samples or Samples()).later_windows
+    windows = seen if seen is not None and seen.ahead else None
     ahead, met = run.source_change.future, run.source_change.answers_met
     if ahead.outcome == "moved":
         yield _looks_ahead(ahead)
