@@ -77,7 +77,7 @@ from sawbones.stats.splits import (
 from sawbones.stats.supervised import makes_its_targets
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
-from sawbones.trace.source_lines import calls_of, data_lines
+from sawbones.trace.source_lines import data_lines, dealing_lines
 
 NEEDS = ("batches", "validation", "steps")
 USES = (
@@ -237,7 +237,7 @@ def _overlapped(run: Run, parts: list[Split], seen: LaterWindows | None) -> Iter
     )
     yield finding(
         f"{share:.0%} of the evaluated windows share their steps with trained ones",
-        locate(*calls_of(run, ("order",))[:1], *data_lines(run, "split")[:2]),
+        dealing_lines(run)[:3],
         (counted(text, seen.between, seen.evaluated, limits.OVERLAPPED_WINDOWS, signal="samples"),),
         Fix(
             "Cut the recording at one moment, or hold out whole recordings, and make the windows "
