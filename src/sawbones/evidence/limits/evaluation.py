@@ -170,6 +170,12 @@ STRANGERS_FALL = Limit(
     "the lower end of an interval over groups, after what fewer training rows cost: 5 points",
 )
 
+FALL_OF_ONE_ANSWER = Limit(
+    0.01,
+    "the same where all rows of a group have one answer",
+    "to know the group is to know the answer: that the score falls at all is what is left to show",
+)
+
 # evaluation.leak-preprocessing
 JOINT_MEAN = Limit(
     NEAR, "distance of the joint mean from 0", "rounding of float32 over some thousand values"
