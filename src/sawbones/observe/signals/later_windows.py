@@ -25,7 +25,7 @@ _LEAST_TRAINED, _LEAST_EVALUATED, _LEAST_PAIRS = 60, 15, 30
 _LEAST_TIME, _MAX_TIME, _MAX_SEGMENT = 6, 512, 8
 _DISTINCT = 0.9
 _SHARED = 4  # an overlap is at least one part in so many of a window
-_TOGETHER = 32  # evaluated windows, as they come: those of one part stand together
+_TOGETHER = 8  # evaluated windows, as they come: those of one part stand together
 _EXACT = 0.9999  # correlation of a target with what it is made of, rounded
 _ROWS_PER_WEIGHT, _MAX_WEIGHTS = 3, 512  # of a sum of steps that is fitted
 
