@@ -7,6 +7,7 @@ from dataclasses import replace
 from sawbones.diagnosis.leaks import leaks_line
 from sawbones.faults import Reading
 from sawbones.schema import CouldNotLook, Ending, Event, Finding, Run
+from sawbones.schema.held import Strangers
 from sawbones.schema.sources import Moved, SourceChange
 
 SEEN = Reading(
@@ -30,6 +31,14 @@ def test_a_kind_whose_trial_was_refused_was_tried_in_part() -> None:
     line = leaks_line(replace(RUN, source_change=refused), SEEN, ())
     assert line.startswith("no leak of these kinds: contamination, target (in part); not tried:")
     assert line.endswith("; no trial for target: the rows were not found")
+
+
+def test_a_trial_that_no_time_was_left_for_is_said() -> None:
+    tried = replace(SEEN, silent=("evaluation.leak-temporal",))
+    refused = Strangers("date", "time", 8, "refused", "no time is left. Give it more")
+    line = leaks_line(replace(RUN, strangers=(refused,)), tried, ())
+    assert line.startswith("no leak of these kinds: temporal (in part)")
+    assert line.endswith("no trial for temporal: no time is left")
 
 
 def test_a_run_without_evaluation_has_no_score_to_doubt() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sawbones.observe.sources.containers import change_rows, copy_rows, read, tu
 from sawbones.observe.sources.lines import LineWatch
 from sawbones.observe.sources.log import MAX_ROWS_MET, SourceLog
 from sawbones.schema.sources import RowChange, Sources
+from sawbones.trials.source_change import judge_future
 
 ROWS = np.arange(30, 40)
 
@@ -123,12 +125,18 @@ x = x - mean
 train, test = x[:70], x[70:]
 """
 MADE, CENTRED = 9, 11  # lines
+TRAINED, HELD = ("train", slice(0, 70)), ("eval", slice(70, 100))
 
 
-def _followed(tmp_path: Path, change: RowChange | None = None, epochs: int = 1) -> Sources:
+def _followed(
+    tmp_path: Path,
+    change: RowChange | None = None,
+    calls: Sequence[tuple[str, slice]] = (TRAINED, HELD),
+    script: str = SCRIPT,
+) -> Sources:
     """The script's lines followed, and model calls for each part afterwards."""
     file = tmp_path / "script.py"
-    file.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
+    file.write_text(textwrap.dedent(script), encoding="utf-8")
     watch = LineWatch(lambda: SourceLog(lambda name: Path(name).name, change))
     scope: dict[str, Any] = {}
     before = sys.gettrace()
@@ -140,9 +148,8 @@ def _followed(tmp_path: Path, change: RowChange | None = None, epochs: int = 1) 
         watch.stop()
         sys.settrace(before)
     assert watch.log is not None, watch.failed
-    trained, held = ("train", "train", slice(0, 70)), ("eval", "test", slice(70, 100))
-    for phase, part, rows in (*[trained] * epochs, held):
-        given, target = torch.tensor(scope[part]).float(), torch.tensor(scope["y"][rows])
+    for phase, rows in calls:
+        given, target = torch.tensor(scope["x"][rows]).float(), torch.tensor(scope["y"][rows])
         watch.log.called([("[0]", given)], phase, [target])
     return watch.record()
 
@@ -172,9 +179,48 @@ def test_a_change_of_evaluated_rows_reaches_the_mean_and_the_training_rows(tmp_p
 
 def test_rows_evaluated_after_many_epochs_are_still_met(tmp_path: Path) -> None:
     """Else nobody asks whether they are prepared as the training rows are."""
-    plan = _followed(tmp_path, epochs=MAX_ROWS_MET // 70 + 1)
+    plan = _followed(tmp_path, None, (*[TRAINED] * (MAX_ROWS_MET // 70 + 1), HELD))
     assert plan.paths is not None
     assert {number for number, _ in plan.paths.eval} == {0}
+
+
+SERIES = """
+import numpy as np
+
+def walk(seed):
+    steps = np.random.default_rng(seed).normal(size=(400, 2))
+    for i in range(1, 400):
+        steps[i] += 0.9 * steps[i - 1]
+    return steps
+
+walks = walk(0)
+level, wind = walks[:, 0].copy(), walks[:, 1].copy()
+x = np.stack([wind, {smoothed}, wind > 0], 1)
+y = 2 * level + wind
+trained, held = x[10:250], x[250:300]
+"""
+
+
+@pytest.mark.parametrize(
+    ("smoothed", "moved"),
+    [
+        ("np.convolve(level, np.ones(7) / 7, 'same')", 3),
+        ("np.convolve(level, np.ones(7) / 7)[:400]", 0),
+    ],
+)
+def test_a_look_ahead_is_seen_in_the_evaluation_that_comes_first(
+    tmp_path: Path, smoothed: str, moved: int
+) -> None:
+    """The trial ends with it: a moment among the rows of a later one would show nothing."""
+    first = [("train", slice(10, 250)), ("eval", slice(250, 300))]
+    calls = [*first, *first, ("eval", slice(300, 400))]
+    script = SERIES.format(smoothed=smoothed)
+    plan = _followed(tmp_path, None, calls, script)
+    assert plan.future is not None
+    assert 270 <= plan.future.rows[0] < 280
+    change = RowChange(plan.future.place, plan.count, plan.future.rows, "features")
+    told = judge_future(plan, plan.future, _followed(tmp_path, change, first, script))
+    assert (told.outcome, told.moved) == ("moved" if moved else "kept", moved)
 
 
 def test_a_tool_that_traces_already_keeps_its_place() -> None:

@@ -39,6 +39,16 @@ def test_a_group_that_the_inputs_give_away_is_found() -> None:
     assert gone == set(patient[list(found.strangers)].tolist())
     assert not gone & set(patient[list(found.taken)].tolist())
     assert np.array_equal(label[list(found.overwritten)], label[list(found.taken)])
+    assert not found.one_answer
+
+
+def test_groups_that_have_one_answer_each_are_known_by_it() -> None:
+    patient, inputs, _ = _table(own=3.0)
+    train, held = _split()
+    columns = [Column("patient", patient, False)]
+    for label, told in ((patient % 2, True), (patient, False), (patient > 37, False)):
+        (found,) = find_strangers(columns, inputs, label.astype(np.float32), train, held)
+        assert found.one_answer is told
 
 
 def test_a_group_that_the_inputs_say_nothing_of_is_not_tried() -> None:

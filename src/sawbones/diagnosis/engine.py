@@ -150,10 +150,11 @@ def diagnose_script(
         asked = fnmatch("loop.nondeterminism", only) and run.ending.crash is None
         if experiments and asked and not bench.interrupted:
             run = with_twin(bench, run, say)
-        if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
-            run = with_source_change(bench, run, say)
+        # First the one that is only made where something speaks for it: time may run out.
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in APART):
             run = with_strangers(bench, run, say)
+        if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
+            run = with_source_change(bench, run, say)
         bench.baseline = run
         if run is not observed_run:  # further runs have added something to read
             reading = faults.read(run, only)

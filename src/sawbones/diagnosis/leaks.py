@@ -35,8 +35,10 @@ def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
 def _refused(run: Run, kind: str) -> str:
     """Why the trial of this kind could not decide, although its check found nothing; else empty."""
     told = run.source_change
-    trial = {"preprocessing": told.features, "target": told.labels}.get(kind)
-    return trial.why if trial is not None and trial.outcome == "refused" else ""
+    trials = {"preprocessing": (told.features,), "target": (told.labels,)}.get(kind, ())
+    apart = {"group": "group", "temporal": "time"}.get(kind)
+    tried = (*trials, *(t for t in run.strangers if t.kind == apart))
+    return next((t.why.partition(". ")[0] for t in tried if t.outcome == "refused"), "")
 
 
 def _question(run: Run) -> str:

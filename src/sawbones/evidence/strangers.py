@@ -4,6 +4,7 @@ the honest one, over the same rows.
 
 from __future__ import annotations
 
+from sawbones.evidence.limit import Limit
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.readings import compared
 from sawbones.schema import Evidence, Run
@@ -18,7 +19,7 @@ def tried_apart(run: Run, kind: str) -> list[Strangers]:
 def fallen(run: Run, kind: str) -> Strangers | None:
     """The trial whose score fell far enough to be named."""
     for told in tried_apart(run, kind):
-        if told.outcome == "fell" and limits.STRANGERS_FALL.reached_by(told.lower):
+        if told.outcome == "fell" and _limit(told).reached_by(told.lower):
             return told
     return None
 
@@ -35,10 +36,16 @@ def fall(told: Strangers) -> Evidence:
         f"over the same rows {which} ({told.control:.2f} with as many other training rows "
         f"gone; worse by at least {told.lower:.2f})"
     )
+    if told.one_answer:
+        text += "; all rows of one have the same answer"
     return compared(
         text,
         told.lower,
-        limits.STRANGERS_FALL,
+        _limit(told),
         expected=0,
         signal="strangers",
     )
+
+
+def _limit(told: Strangers) -> Limit:
+    return limits.FALL_OF_ONE_ANSWER if told.one_answer else limits.STRANGERS_FALL

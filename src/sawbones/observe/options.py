@@ -27,6 +27,7 @@ class Options:
     journal: bool = (
         False  # keep the operators of the current step, to name the first non-finite one
     )
+    answers: bool = False  # keep what is evaluated, without the operators that make a score of it
     samples: bool = False  # keep a few examples of the latest batch beside the recording, to show
     sources: bool = False  # follow the script's data line by line until it trains
     max_steps: int | None = None  # end the run after this many optimizer steps

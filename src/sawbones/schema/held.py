@@ -59,3 +59,4 @@ class Strangers:
     honest: float = 0.0
     control: float = 0.0  # with as many other training rows gone
     lower: float = 0.0  # end of the interval of the fall
+    one_answer: bool = False  # all rows of a group have the same

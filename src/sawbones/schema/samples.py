@@ -128,7 +128,10 @@ class LaterWindows:
     trained: int
     later: float  # share of evaluated ones that a trained one overlaps and outlasts
     steps: int
-    ahead: int  # of the last step lies what is asked for
+    ahead: int  # of the last step lies what is asked for; 0 where that is something else
+    between: int = 0  # evaluated ones that trained ones overlap on both sides
+    by_chance: float = 0.0  # share that windows of no series would have of that, at most
+    apart: float = 0.0  # share of evaluated ones that come along with none such
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class StrangerRows:
     taken: tuple[int, ...]  # the rows that they become copies of
     control: tuple[int, ...]  # as many that have nothing to do with them
     control_taken: tuple[int, ...]
+    one_answer: bool = False  # all rows of a group have the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,17 @@ def splits(run: Run) -> list[Split]:
     return found
 
 
+def are_picked(run: Run, part: Split) -> bool:
+    """Whether every call is given the same rows, as the nodes of one graph, and the loss is about
+    some of them: which ones are trained on and which are scored is decided behind the model.
+    """
+    given = {frozenset(b.fingerprints) for b in (*part.trained, *part.evaluated)}
+    if len(given) != 1:
+        return False
+    asked = [c.target.shape for d in run.deep for c in d.losses if c.target and c.target.shape]
+    return bool(asked) and all(shape[0] < len(part.trained[0].fingerprints) for shape in asked)
+
+
 def _began(run: Run, first: int) -> list[tuple[int, int]]:
     """Steps of earlier stretches that the training from this one on continues: it was given their
     weights and the state of their optimizer back. A fold that starts over gets neither, or both

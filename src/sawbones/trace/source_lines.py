@@ -29,6 +29,24 @@ def data_lines(
     return outside_of_models(run, marked_lines(run, kind, value, names))
 
 
+def dealing_lines(run: Run) -> tuple[Site, ...]:
+    """Where rows are dealt out to parts: the shuffle before a split in the same function, the
+    splits, then other shuffles.
+    """
+    parts, shuffles = data_lines(run, "split")[:2], calls_of(run, ("order",))
+    right_before = [
+        max(before, key=lambda s: s.line)
+        for part in parts
+        if (before := [s for s in shuffles if _is_before(s, part)])
+    ]
+    return locate(*right_before[:1], *parts, *shuffles[:2])
+
+
+def _is_before(site: Site, other: Site) -> bool:
+    same = (site.file, site.function) == (other.file, other.function)
+    return same and site.line < other.line
+
+
 def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:
     """Those that lie in no function which a deep step saw running inside of a module. One that calls
     the model is not inside of it, although the operators of a Sequential have no line further in.

@@ -29,6 +29,7 @@ RATE = 0.02  # of false alarms for one column
 WORTH_A_CONTROL = 0.03  # by which the score must have fallen
 LEAST_CLUSTERS = 4
 NOT_CHANGED = "the rows could not be changed where they enter"
+NOT_FOUND = "the evaluation was not found in the new run"
 MOST_KNOWN = 0.5  # share of the rows of a pass that are trained on: more is a training score
 
 Errors = npt.NDArray[np.float64]
@@ -36,8 +37,8 @@ Errors = npt.NDArray[np.float64]
 
 def keep_apart(bench: Bench, run: Run) -> tuple[Strangers, ...]:
     """For evaluation.leak-group and evaluation.leak-temporal."""
-    held = held_pass(scored_passes(run))
-    if held is None:
+    held = held_passes(scored_passes(run))
+    if not held:
         return ()
     return tuple(_one(bench, run, stranger, held) for stranger in run.sources.strangers)
 
@@ -63,40 +64,50 @@ def _with_errors(one: Population, wanted_of: Mapping[int, float]) -> Population:
     return replace(one, kind=kind, errors=tuple(errors.astype(float).tolist()))
 
 
-def held_pass(passes: Sequence[Population]) -> Population | None:
-    """The largest evaluation of rows that are not trained on."""
-    held = [p for p in passes if p.errors and p.known < MOST_KNOWN]
-    return max(held, key=lambda p: p.rows, default=None)
+def held_passes(passes: Sequence[Population]) -> list[Population]:
+    """Evaluations of rows that are not trained on: the largest, and others of the same kind whose
+    rows are not among those, as validation beside a test.
+    """
+    held = sorted((p for p in passes if p.errors and p.known < MOST_KNOWN), key=lambda p: -p.rows)
+    found: list[Population] = []
+    met: set[int] = set()
+    for one in held:
+        if one.kind == held[0].kind and met.isdisjoint(one.hashes):
+            found.append(one)
+            met.update(one.hashes)
+    return found
 
 
-def _one(bench: Bench, run: Run, stranger: StrangerRows, held: Population) -> Strangers:
+def _one(bench: Bench, run: Run, stranger: StrangerRows, held: Sequence[Population]) -> Strangers:
+    kind = held[0].kind
     told = Strangers(
         stranger.column,
         stranger.kind,
         stranger.groups,
         "refused",
-        metric=held.kind,
+        metric=kind,
+        one_answer=stranger.one_answer,
     )
     cluster_of = dict(zip(stranger.strangers, stranger.clusters, strict=True))
-    rows = [run.sources.row_of.get(h, -1) for h in held.hashes]
+    rows = [run.sources.row_of.get(h, -1) for one in held for h in one.hashes]
     places = [k for k, i in enumerate(rows) if i in cluster_of]
     clusters = [cluster_of[rows[k]] for k in places]
     if len(set(clusters)) < LEAST_CLUSTERS:
         return replace(told, why="too few of its groups are evaluated")
-    before = np.array(held.errors)[places]
+    before = _joined(held)[places]
     after = _again(bench, run, stranger.overwritten, stranger.taken, held)
     if isinstance(after, str):
         return replace(told, why=after)
-    size = 1.0 if held.kind == "classes" else max(float(before.mean()), 1e-12)
+    size = 1.0 if kind == "classes" else max(float(before.mean()), 1e-12)
     lower = _least_rise(before, after[places], clusters) / size
     told = replace(
         told,
         rows=len(places),
-        claimed=score_of(before, held.kind),
-        honest=score_of(after[places], held.kind),
+        claimed=score_of(before, kind),
+        honest=score_of(after[places], kind),
         lower=lower,
     )
-    if lower < WORTH_A_CONTROL:
+    if lower < (0 if told.one_answer else WORTH_A_CONTROL):
         return replace(told, outcome="kept")
     fewer = _again(bench, run, stranger.control, stranger.control_taken, held)
     if isinstance(fewer, str):
@@ -105,64 +116,96 @@ def _one(bench: Bench, run: Run, stranger: StrangerRows, held: Population) -> St
     return replace(
         told,
         outcome="fell" if lower > 0 else "kept",
-        control=score_of(fewer[places], held.kind),
+        control=score_of(fewer[places], kind),
         lower=lower,
     )
 
 
+def _joined(passes: Sequence[Population]) -> Errors:
+    return np.concatenate([np.array(p.errors) for p in passes])
+
+
 def _least_rise(before: Errors, after: Errors, clusters: Sequence[int]) -> float:
-    """Of the error, at the lower end of its interval over groups: rows of one are no independent
-    trials.
+    """Of the mean error, at the lower end of its interval over groups: rows of one are no
+    independent trials.
     """
-    of_group: dict[int, list[float]] = {}
-    for cluster, rise in zip(clusters, (after - before).tolist(), strict=True):
-        of_group.setdefault(cluster, []).append(rise)
-    means = np.array([np.mean(rises) for rises in of_group.values()])
-    z = NormalDist().inv_cdf(1 - RATE / 2)
-    return float(means.mean() - z * means.std(ddof=1) / math.sqrt(len(means)))
+    rises = after - before
+    _, codes = np.unique(clusters, return_inverse=True)
+    off = np.bincount(codes, rises - rises.mean())
+    groups = len(off)
+    spread = math.sqrt(groups / (groups - 1) * float((off**2).sum())) / len(rises)
+    return float(rises.mean()) - NormalDist().inv_cdf(1 - RATE / 2) * spread
 
 
 def without_filled(bench: Bench, run: Run) -> WithoutFilled | None:
     """For evaluation.leak-target: the score when columns that are filled in for one
     class alone are scrambled where they enter, in training and in evaluation.
     """
-    filled, held = run.sources.filled, held_pass(scored_passes(run))
+    filled, held = run.sources.filled, held_passes(scored_passes(run))
     if filled is None:
         return None
     told = WithoutFilled(filled.names, filled.filled, filled.rows)
-    if held is None:
+    if not held:
         return replace(told, why="no evaluation with known answers was seen")
     after = _changed(bench, run, held, "scrambled", (0,), columns=filled.columns)
     if isinstance(after, str):
         return replace(told, why=after)
-    kind = held.kind
-    claimed = score_of(np.array(held.errors), kind)
+    kind = held[0].kind
+    claimed = score_of(_joined(held), kind)
     return replace(told, metric=kind, claimed=claimed, honest=score_of(after, kind))
 
 
 def _again(
-    bench: Bench, run: Run, rows: tuple[int, ...], taken: tuple[int, ...], held: Population
+    bench: Bench,
+    run: Run,
+    rows: tuple[int, ...],
+    taken: tuple[int, ...],
+    held: Sequence[Population],
 ) -> Errors | str:
-    """Errors of the same pass in a run with these rows overwritten, or why there are none."""
+    """Errors of the same passes in a run with these rows overwritten, or why there are none."""
     return _changed(bench, run, held, "copies", rows, taken=taken)
 
 
 def _changed(
-    bench: Bench, run: Run, held: Population, what: str, rows: tuple[int, ...], **more: Any
+    bench: Bench,
+    run: Run,
+    held: Sequence[Population],
+    what: str,
+    rows: tuple[int, ...],
+    **more: Any,
 ) -> Errors | str:
     if run.sources.place is None:
         return NOT_CHANGED
     change = RowChange(run.sources.place, run.sources.count, rows, what, **more)
+    # What was wanted is known from the source: hearing every operator would take twice as long.
+    errors = "" if run.sources.by_hand else _errors(bench, run, held, change, answers=True)
+    return errors if len(errors) else _errors(bench, run, held, change, journal=True)
+
+
+def _errors(
+    bench: Bench, run: Run, held: Sequence[Population], change: RowChange, **options: bool
+) -> Errors | str:
+    """Empty where the evaluation was not met again."""
     steps = None if run.ending.kind == "finished" else run.num_steps
     try:
         second = bench.rerun(
-            max_steps=steps, sources=True, journal=True, extra={"source_change": change}
+            max_steps=steps, sources=True, extra={"source_change": change}, **options
         )
     except SawbonesError as error:
         return str(error).splitlines()[0]
     if not second.sources.changed:
         return NOT_CHANGED
-    same = [
-        p for p in scored_passes(second) if p.site == held.site and p.rows == held.rows and p.errors
-    ]
-    return np.array(same[-1].errors) if same else "the evaluation was not found in the new run"
+    met = [_met_again(one, run, second) for one in held]
+    if all(met):
+        return _joined([one for one in met if one])
+    return NOT_FOUND if "journal" in options else ""
+
+
+def _met_again(held: Population, run: Run, second: Run) -> Population | None:
+    """The same pass of another run: validation and test may be alike, one after the other."""
+    before, after = (
+        [p for p in scored_passes(r) if p.site == held.site and p.rows == held.rows and p.errors]
+        for r in (run, second)
+    )
+    place = [p.hashes for p in before].index(held.hashes)
+    return after[place] if len(before) == len(after) else None

@@ -146,6 +146,17 @@ IN_LINE_BY_CHANCE = Limit(
     "one is enough to say that these rows vary in one direction, where every row is in line",
 )
 
+OVERLAPPED_WINDOWS = Limit(
+    0.25,
+    "share of the evaluated windows between two trained ones that overlap them, above chance",
+    "a quarter: windows that overlap by half, dealt out to equal parts; parts cut anywhere have none",
+)
+WINDOWS_APART = Limit(
+    0.05,
+    "share of the evaluated windows that come along with none between trained ones",
+    "beside a score on stretches that are trained on, a part of its own is a fifth or so",
+)
+
 # evaluation.leak-group
 SHARED_GROUPS = Limit(
     0.5,
@@ -157,6 +168,12 @@ STRANGERS_FALL = Limit(
     0.05,
     "fall of the score over the same rows, at the least; of a distance, as a share of it",
     "the lower end of an interval over groups, after what fewer training rows cost: 5 points",
+)
+
+FALL_OF_ONE_ANSWER = Limit(
+    0.01,
+    "the same where all rows of a group have one answer",
+    "to know the group is to know the answer: that the score falls at all is what is left to show",
 )
 
 # evaluation.leak-preprocessing

@@ -176,15 +176,17 @@ class _Witness:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    if not recorder.options.journal:
+    if not (recorder.options.journal or recorder.options.answers):
         return
     witness = _Witness(recorder)
-    patches.replace(builtins, "print", partial(_make_print, witness))
-    patches.replace(logging.Logger, "handle", partial(_make_handle, witness))
     patches.replace(nn.Module, "__call__", partial(_make_call, witness))
     patches.replace(torch.autograd, "backward", partial(_make_backward, witness))
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
     recorder.at_the_end.append(witness.finish)
+    if not recorder.options.journal:
+        return
+    patches.replace(builtins, "print", partial(_make_print, witness))
+    patches.replace(logging.Logger, "handle", partial(_make_handle, witness))
     stream = OperatorStream(after(witness.hears))
     stream.start()
     patches.on_exit(stream.stop)

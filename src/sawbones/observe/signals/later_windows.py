@@ -1,10 +1,13 @@
-"""Windows of one series in time: whether evaluated ones are overlapped by trained ones that reach
-further into the future.
+"""Windows of one series in time: whether evaluated ones lie between trained ones that overlap them.
 
-The last few steps of an evaluated window are looked up inside the trained windows. Found before the
-end of one, that window goes on to what comes after: what the evaluated window is asked for. Whether
-a target is such a later step, or a mean, sum or difference of some, is told from the trained
-windows, whose own future other trained windows hold. Steps are compared bit by bit, several in a row, so chance plays no part.
+The first and the last few steps of an evaluated window are looked up inside the windows that were
+trained on before it. Last steps found before the end of one: that window goes on to what comes
+after, which may be what the evaluated window is asked for. Whether a target is such a later step,
+or a mean, sum or difference of some, is told from the trained windows, whose own future other
+trained windows hold. Where trained windows go on at either side, windows were dealt out: those of
+parts that are cut at a moment, whichever is evaluated, overlap at one side alone. Steps are
+compared bit by bit, several in a row; how often chance does that is told from runs at the same
+place of two windows.
 """
 
 from __future__ import annotations
@@ -15,22 +18,29 @@ import torch
 
 from sawbones.schema import samples as kinds
 
-MAX_TRAINED = 3000
-MAX_EVALUATED = 300
-MAX_VALUES = 1 << 21
+MAX_VALUES = 1 << 21  # of the windows of one phase that are kept
+MAX_SEEN = 1 << 26  # values of trained windows that are compared with earlier ones
+_PER_WINDOW = 512  # values that one more window counts for
 _LEAST_TRAINED, _LEAST_EVALUATED, _LEAST_PAIRS = 60, 15, 30
 _LEAST_TIME, _MAX_TIME, _MAX_SEGMENT = 6, 512, 8
 _DISTINCT = 0.9
+_SHARED = 4  # an overlap is at least one part in so many of a window
+_TOGETHER = 8  # evaluated windows, as they come: those of one part stand together
 _EXACT = 0.9999  # correlation of a target with what it is made of, rounded
 _ROWS_PER_WEIGHT, _MAX_WEIGHTS = 3, 512  # of a sum of steps that is fitted
 
 Values = npt.NDArray[np.float32]
 Keys = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
 
 
 class LaterWindows:
     def __init__(self) -> None:
-        self._rows: dict[str, dict[bytes, Values]] = {"train": {}, "eval": {}}
+        # window -> how many were trained on when it came up the last time
+        self._rows: dict[str, dict[bytes, int]] = {"train": {}, "eval": {}}
+        self._trained: set[int] = set()  # hashes, of those too that are not kept
+        self._seen = 0  # values of trained windows
+        self._has_new = False  # among the last of them
         self._answers: dict[
             bytes, tuple[float, float]
         ] = {}  # the first value of each target, and the last
@@ -40,30 +50,35 @@ class LaterWindows:
     def saw(self, phase: str, given: list[torch.Tensor]) -> None:
         kept = self._rows.get(phase)
         self._latest = []
-        limit = MAX_TRAINED if phase == "train" else MAX_EVALUATED
         floats = [
-            t
+            _without_ones(t)
             for t in given
-            if t.is_floating_point() and t.dim() in (2, 3) and t.device.type == "cpu"
+            if t.is_floating_point() and t.device.type == "cpu" and t.numel() and t.dim() > 1
         ]
-        if kept is None or len(kept) >= limit or not floats:
+        rows = max(floats, key=lambda t: t.numel(), default=None)
+        if kept is None or rows is None or self._seen > MAX_SEEN:
             return
-        rows = max(floats, key=lambda t: t.numel()).detach()
         shape = tuple(rows.shape[1:])
+        size = rows[0].numel()
         self._shape = self._shape or shape
         if (
             shape != self._shape
+            or len(shape) not in (1, 2)
             or not _LEAST_TIME <= max(shape) <= _MAX_TIME
-            or len(kept) * rows[0].numel() > MAX_VALUES
+            or size * _LEAST_TRAINED > MAX_VALUES
         ):
             return
-        plain = rows.to(torch.float32).numpy()
-        keys = [row.tobytes() for row in plain]
-        known = {} if phase == "train" else self._rows["train"]  # of a score on the training part
-        for key, row in zip(keys, plain, strict=True):
-            if key not in known:
-                kept.setdefault(key, row.copy())
-        self._latest = keys if phase == "train" else []
+        keys = [row.tobytes() for row in rows.to(torch.float32).numpy()]
+        if phase == "train":
+            self._latest = keys
+            known = len(self._trained)
+            self._trained.update(map(hash, keys))
+            self._has_new = len(self._trained) > known
+            self._seen += len(keys) * (size + _PER_WINDOW)
+        has_room = (len(kept) + len(keys)) * size <= MAX_VALUES
+        for key in keys:
+            if has_room or key in kept:
+                kept[key] = len(self._rows["train"])
 
     def asked(self, target: torch.Tensor) -> None:
         if (
@@ -84,76 +99,105 @@ class LaterWindows:
 
     def record(self) -> kinds.LaterWindows | None:
         trained = self._rows["train"]
-        new = [row for key, row in self._rows["eval"].items() if key not in trained]
+        # what is trained on as well belongs to a score on the training part
+        new = {key: n for key, n in self._rows["eval"].items() if hash(key) not in self._trained}
         if (
-            not _LEAST_TRAINED <= len(trained) < MAX_TRAINED
+            self._shape is None
+            or len(trained) < _LEAST_TRAINED
             or len(new) < _LEAST_EVALUATED
-            or len(self._answers) < _LEAST_PAIRS
+            or (self._seen > MAX_SEEN and self._has_new)
         ):
             return None
-        known, answers = (
-            np.stack(list(trained.values())),
-            [self._answers.get(key, (np.nan, np.nan)) for key in trained],
+        known, held = (
+            np.frombuffer(b"".join(rows), np.float32).reshape(len(rows), *self._shape)
+            for rows in (trained, new)
         )
-        for ordered in (
-            (0, 1, 2),
-            (0, 2, 1),
-        ):  # time first, as recurrent layers want it, or channels first
-            ours, theirs = (
-                r[:, :, None] if r.ndim == 2 else r.transpose(ordered)
-                for r in (known, np.stack(new))
-            )
-            for wanted in np.asarray(answers).T:
-                if (
-                    ours.shape[1] >= _LEAST_TIME
-                    and (found := _compared(ours, theirs, wanted)) is not None
-                ):
-                    return found
-        return None
+        before = np.array(list(new.values()), np.int64)
+        answers = np.array([self._answers.get(key, (np.nan, np.nan)) for key in trained])
+        found = [
+            seen
+            # time first, as recurrent layers want it, or channels first
+            for axis in range(1, known.ndim)
+            if (seen := _compared(*(r.swapaxes(1, axis) for r in (known, held)), before, answers))
+        ]
+        return max(found, key=lambda seen: (seen.ahead > 0, seen.between), default=None)
+
+
+def _without_ones(given: torch.Tensor) -> torch.Tensor:
+    """Windows stand in axes of their own in pictures of one channel, or of one row."""
+    plain = given.detach()
+    return plain.reshape(plain.shape[0], *(n for n in plain.shape[1:] if n > 1))
 
 
 def _compared(
-    trained: Values, evaluated: Values, answers: npt.NDArray[np.float64]
+    trained: Values, evaluated: Values, before: Numbers, answers: npt.NDArray[np.float64]
 ) -> kinds.LaterWindows | None:
+    """`before`: how many of the trained windows came before each evaluated one."""
+    trained, evaluated = (r[:, :, None] if r.ndim == 2 else r for r in (trained, evaluated))
     time = trained.shape[1]
+    if time < _LEAST_TIME:
+        return None
     length = min(max(time // 3, 3), _MAX_SEGMENT)
     ours, theirs = _segments(trained, length), _segments(evaluated, length)
     if len(np.unique(ours[:, -1])) < _DISTINCT * len(
         ours
     ):  # a series that repeats itself has no one place in time
         return None
+    later = _is_met(theirs[:, -1], ours[:, :-1], before)
     inside, places = np.unique(
         ours[:, :-1].T.reshape(-1), return_index=True
     )  # of several, the one that reaches furthest
-    ahead = _steps_ahead(ours[:, -1], inside, places, trained, length, answers)
-    if ahead is None:
-        return None
-    later = np.isin(theirs[:, -1], inside)
-    later_share = float(later.mean())
-    return kinds.LaterWindows(len(evaluated), len(trained), later_share, time, ahead)
+    found = (
+        _steps_ahead(ours[:, -1], inside, places, trained, length, wanted) for wanted in answers.T
+    )
+    ahead = next((steps for steps in found if steps is not None), 0)
+    length = max(length, time // _SHARED)
+    ours, theirs = _segments(trained, length), _segments(evaluated, length)
+    between = _is_met(theirs[:, 0], ours[:, 1:], before)
+    between &= _is_met(theirs[:, -1], ours[:, :-1], before)
+    at_one_place = float(np.mean(np.isin(theirs[:, -1], ours[:, -1])))
+    stretches = np.array_split(between, max(len(between) // _TOGETHER, 1))
+    return kinds.LaterWindows(
+        len(evaluated),
+        len(trained),
+        float(later.mean()),
+        time,
+        ahead,
+        between=int(between.sum()),
+        by_chance=1 - (1 - at_one_place) ** (time - length),
+        apart=sum(len(s) for s in stretches if not s.any()) / len(between),
+    )
+
+
+def _is_met(wanted: Keys, inside: Keys, before: Numbers) -> npt.NDArray[np.bool_]:
+    """Which of these are in a trained window that came before: the first that has it counts."""
+    keys, first = np.unique(inside.reshape(-1), return_index=True)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    is_before = first[at] // inside.shape[1] < before
+    return np.asarray((keys[at] == wanted) & is_before)
 
 
 def _segments(rows: Values, length: int) -> Keys:
-    """A number for every `length` steps in a row, equal where all their bits are."""
-    random = np.random.default_rng(0).integers(1, 1 << 62, rows.shape[2] + length).astype(
-        np.uint64
-    ) * np.uint64(2) + np.uint64(1)
+    """A number for every `length` steps in a row, equal where all their bits are: sums of powers,
+    as differences of running sums, modulo 2 ** 64.
+    """
+    count, time, channels = rows.shape
+    random = np.random.default_rng(0).integers(1, 1 << 62, channels + 1).astype(np.uint64)
+    random = random * np.uint64(2) + np.uint64(1)
     bits = np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64)
-    steps = (bits * random[: rows.shape[2]]).sum(2, dtype=np.uint64)
+    steps = (bits * random[:channels]).sum(2, dtype=np.uint64)
     mixed = steps ^ (steps >> np.uint64(29))
-    count = rows.shape[1] - length + 1
-    found: Keys = np.sum(
-        [mixed[:, i : i + count] * random[rows.shape[2] + i] for i in range(length)],
-        axis=0,
-        dtype=np.uint64,
-    )
-    return found
+    powers = np.cumprod(np.full(time, random[-1], np.uint64))
+    sums = np.zeros((count, time + 1), np.uint64)
+    np.cumsum(mixed * powers, axis=1, out=sums[:, 1:])
+    # all brought to the power of the last one, so that the place does not count
+    return np.asarray((sums[:, length:] - sums[:, :-length]) * powers[time - length :: -1])
 
 
 def _steps_ahead(
     ends: Keys,
     inside: Keys,
-    places: npt.NDArray[np.int64],
+    places: Numbers,
     trained: Values,
     length: int,
     answers: npt.NDArray[np.float64],
@@ -183,9 +227,9 @@ def _steps_ahead(
 
 def _summed_ahead(
     trained: Values,
-    rows: npt.NDArray[np.int64],
-    other: npt.NDArray[np.int64],
-    begin: npt.NDArray[np.int64],
+    rows: Numbers,
+    other: Numbers,
+    begin: Numbers,
     answers: npt.NDArray[np.float64],
 ) -> int | None:
     """The same where the target is a sum of later steps, weighted in any way (a mean, a change

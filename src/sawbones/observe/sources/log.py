@@ -105,6 +105,9 @@ class SourceLog:
         self._first_met: dict[str, set[int]] = {"train": set(), "eval": set()}
         self._kept: list[KeptRow] = []
         self._evaluated_after_training = False
+        # in the first evaluation: a trial that changes later rows goes no further
+        self._first_evaluated: set[int] = set()
+        self._is_first = True
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._again: set[int] = set()  # rows that are evaluated after they were trained on
         self._width: int | None = None
@@ -227,6 +230,7 @@ class SourceLog:
         self._latest = None
         if phase == "train":
             self.done = True
+            self._is_first = not self._first_evaluated
             self._known.clear()
             if self._is_new(model):
                 self._is_next_fold |= self._evaluated_after_training
@@ -254,6 +258,8 @@ class SourceLog:
         early = phase == "eval" or not self._evaluated_after_training
         if of_phase < CALLS_COMPARED and early and self.done:
             self._calls.append(call)
+            if phase == "eval" and self._is_first:
+                self._first_evaluated.update(call.hashes.tolist())
         if early and self.done:
             self._meet(call, found)
         for tensor in loaded:
@@ -334,7 +340,7 @@ class SourceLog:
         if plan.why:
             return plan
         strangers, filled = tuple(matching.strangers()), matching.filled()
-        future = matching.future()
+        future = matching.future(self._first_evaluated)
         if future is not None:
             future = replace(future, trace=self._traced(future.rows, plan.count))
         return replace(
@@ -356,7 +362,14 @@ class SourceLog:
 
     def _windows_of_a_series(self) -> Windows | None:
         placing = Placing(self._versions)
-        found = find_windows(self._versions, placing, self._seen, self._width or 0, self._given)
+        found = find_windows(
+            self._versions,
+            placing,
+            self._seen,
+            self._width or 0,
+            self._given,
+            self._first_evaluated,
+        )
         if found is None:
             return None
         return Windows(

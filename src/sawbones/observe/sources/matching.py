@@ -4,7 +4,7 @@ trained on, who is only evaluated, and the line at which the data are complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -246,11 +246,11 @@ class Matching:
             if self._space[v] >= 0 and (v in own or version.count in of_size)
         }
 
-    def future(self) -> Future | None:
+    def future(self, first: Collection[int]) -> Future | None:
         """For a series: the first line at which all rows are there in any form, a table before
-        arrays that it may be made of, and all rows from one on, before which some evaluated ones
-        stand. What these are made of must not change. An array that is still being filled is no
-        place to change anything.
+        arrays that it may be made of, and all rows from one on, before which some of those stand
+        that are evaluated `first`, by their hash. What these are made of must not change. An array
+        that is still being filled is no place to change anything.
         """
         known = self._known
         if known is None or not self._is_series():
@@ -260,8 +260,10 @@ class Matching:
         filled = [x for x in wholes if not x.is_remade]
         start = min(tables or filled or wholes, key=lambda x: (x.depth, x.event))
         names = {x.name for x in wholes if x.event == start.event and x.code is start.code}
-        middle = known.evaluated[len(known.evaluated) // 2]
-        return Future(place_of(start, names), tuple(range(middle, known.count)))
+        early = {known.rows_of.get(h, -1) for h in first}
+        held = [row for row in known.evaluated if row in early] or known.evaluated
+        moment = held[(len(held) - 1) // 2] + 1  # right behind one: the least look ahead is seen
+        return Future(place_of(start, names), tuple(range(moment, known.count)))
 
     def paths(self, calls: Sequence[tuple[str, int, Sequence[int]]]) -> CopyPaths | None:
         """Rows that could be copies of one training row each: some that are trained on, some that

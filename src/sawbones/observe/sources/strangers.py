@@ -174,7 +174,16 @@ def _without_groups(
         return None
     of_each = tuple(strangers.tolist()), tuple(codes[strangers].tolist())
     copies = _copies(labels, train[out], train[~out])
-    return StrangerRows(name, "group", len(met), *of_each, *copies)
+    one = labels is not None and _has_one_answer(codes, labels, np.concatenate([train, held]))
+    return StrangerRows(name, "group", len(met), *of_each, *copies, one_answer=one)
+
+
+def _has_one_answer(codes: Places, labels: Values, rows: Places) -> bool:
+    """Whether to know the group is to know the answer, and several groups have each."""
+    pairs = np.unique(np.stack([codes[rows], labels[rows]]), axis=1)
+    _, groups_of = np.unique(pairs[1], return_counts=True)
+    same = pairs.shape[1] == len(np.unique(codes[rows]))
+    return bool(same and len(groups_of) > 1 and groups_of.min() >= LEAST_GROUPS // 2)
 
 
 def _without_future(

@@ -7,7 +7,7 @@ The parts of such a split need not stand in one container of rows: they have the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,10 +76,15 @@ class _Lookup:
 
 
 def find_windows(
-    versions: Sequence[Version], placing: Placing, seen: Seen, width: int, given: Sequence[Numbers]
+    versions: Sequence[Version],
+    placing: Placing,
+    seen: Seen,
+    width: int,
+    given: Sequence[Numbers],
+    first: Collection[int] = (),
 ) -> WindowRows | None:
     """None where the rows of both phases are no stretches of one series, or where nothing says at
-    which line the series is there as it came.
+    which line the series is there as it came. `first`: hashes of rows of the first evaluation.
     """
     held = [
         v
@@ -92,7 +97,7 @@ def find_windows(
         lookup = _Lookup(versions[series].rows.numbers)
         end_of = _ends(versions, placing, held, given, lookup)
         if all(_share(end_of, seen[phase]) >= RECOGNISED for phase in ("train", "eval")):
-            return _planned(versions, placing, seen, series, end_of, held)
+            return _planned(versions, placing, seen, series, end_of, held, first)
     return None
 
 
@@ -175,13 +180,14 @@ def _planned(
     series: int,
     end_of: Mapping[int, int],
     held: Sequence[int],
+    first: Collection[int],
 ) -> WindowRows | None:
     count = versions[series].count
     trained = {h: end_of[h] for h in seen["train"] if h in end_of}
     only = {h: end_of[h] for h in seen["eval"] if h in end_of and h not in seen["train"]}
     if min(len(trained), len(only)) < LEAST_ROWS:
         return None
-    ends = sorted(only.values())
+    ends = sorted(only[h] for h in only.keys() & set(first)) or sorted(only.values())
     moment = ends[len(ends) // 2] + 1  # right behind a window: a look ahead of one row is seen
     wholes = [
         x

@@ -9,7 +9,10 @@ training, however they are fed. Also when a quarter of the validation samples li
 to one trained sample than to the tenth-nearest, or is a picture that was trained on turned by a
 right angle or mirrored, and none as it is; or when a twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
 (SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
-shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest.
+shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest; or when a
+quarter of the evaluated windows of a series lies between two windows that were trained on before and
+hold a quarter of its steps each, bit for bit (overlapping windows that are dealt out), wherever the
+series is kept.
 
 ## Why it matters
 The share of copies is answered from memory, so the validation score is too good by an unknown
@@ -41,7 +44,9 @@ of a grid, or of few values are no copies. Rows that vary in one direction, or o
 grid, are in line with others by chance: rows taken at random then are, too, and nothing is said.
 Training that turns its pictures at random shows some of them as they are, and boards and masks meet
 their mirror by chance: such runs are left alone. Texts made by a template are near to many others,
-not to one.
+not to one. Windows of parts that were cut at a moment overlap at one side alone. Runs of few
+different steps (the letters of a genome) come about at the same place of two windows as well, and
+are counted out by that. A score on windows of the training part beside one of another part is none.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -57,7 +62,7 @@ from sawbones.evidence import NothingToJudge, compared, context, counted, findin
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.schema.populations import CopiedRows, DerivedRows
-from sawbones.schema.samples import NearCopies, Samples, TurnedCopies
+from sawbones.schema.samples import LaterWindows, NearCopies, Samples, TurnedCopies
 from sawbones.stats.overlaps import chance_of_pairs, judged, least_share
 from sawbones.stats.splits import (
     Split,
@@ -72,10 +77,18 @@ from sawbones.stats.splits import (
 from sawbones.stats.supervised import makes_its_targets
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
-from sawbones.trace.source_lines import data_lines
+from sawbones.trace.source_lines import data_lines, dealing_lines
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("samples", "source_lines", "loaders", "populations", "evaluation", "restored")
+USES = (
+    "samples",
+    "source_lines",
+    "source_calls",
+    "loaders",
+    "populations",
+    "evaluation",
+    "restored",
+)
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_COPIES = 5  # samples: fewer may be real duplicates
@@ -90,13 +103,15 @@ NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
-    near, turned = (run.samples or Samples()).copies, (run.samples or Samples()).turned
+    samples = run.samples or Samples()
+    near, turned, windows = samples.copies, samples.turned, samples.later_windows
     passes = run.populations
     again, between, texts = passes.copied, passes.between, passes.near_texts
-    if not parts and not near and not turned and not again and not between and not texts:
+    if not any((parts, near, turned, windows, again, between, texts)):
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
     found = list(_exact(run, parts))[:1] or list(_given_again(run, again))
     found = found or list(_near(run, parts, near)) or list(_turned(run, parts, turned))
+    found = found or list(_overlapped(run, parts, windows))
     yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
 
 
@@ -203,6 +218,30 @@ def _near(run: Run, parts: list[Split], seen: NearCopies | None) -> Iterator[Fin
         Fix(
             "Split first, then make copies, windows or augmented versions from the "
             "training part alone."
+        ),
+    )
+
+
+def _overlapped(run: Run, parts: list[Split], seen: LaterWindows | None) -> Iterator[Finding]:
+    """Windows of one series, dealt out: trained ones hold the steps of evaluated ones."""
+    if seen is None or seen.ahead or len(parts) > 1 or _asks_itself(run):
+        return  # a forecast: evaluation.leak-temporal has more to say
+    share = seen.between / seen.evaluated
+    if not limits.OVERLAPPED_WINDOWS.reached_by(
+        share - seen.by_chance
+    ) or not limits.WINDOWS_APART.kept_by(seen.apart):
+        return
+    text = (
+        f"{seen.between} of {seen.evaluated} evaluated windows of {seen.steps} steps lie between "
+        "two trained windows that hold at least a quarter of those steps each, bit for bit"
+    )
+    yield finding(
+        f"{share:.0%} of the evaluated windows share their steps with trained ones",
+        dealing_lines(run)[:3],
+        (counted(text, seen.between, seen.evaluated, limits.OVERLAPPED_WINDOWS, signal="samples"),),
+        Fix(
+            "Cut the recording at one moment, or hold out whole recordings, and make the windows "
+            "of each part from that part alone."
         ),
     )
 

@@ -54,7 +54,7 @@ from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.trace.feeding import loader_sites, training_batches
 from sawbones.trace.locate import locate
-from sawbones.trace.source_lines import calls_of, marked_lines
+from sawbones.trace.source_lines import dealing_lines, marked_lines
 
 NEEDS = ("batches", "validation")
 USES = ("held_groups", "strangers", "source_lines", "source_calls", "loaders")
@@ -159,4 +159,4 @@ def _is_looked_up(run: Run, groups: int) -> bool:
 def _where(run: Run, names: tuple[str, ...] = ()) -> tuple[Site, ...]:
     lines = marked_lines(run, "split")
     named = [s for s in lines if any(name in s.code.partition("=")[0] for name in names)]
-    return locate(*named[:1], *lines[:2], *calls_of(run, ("order",))[:2], *loader_sites(run))[:4]
+    return locate(*named[:1], *dealing_lines(run), *loader_sites(run))[:4]

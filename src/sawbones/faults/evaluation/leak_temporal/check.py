@@ -65,7 +65,7 @@ from sawbones.schema.sources import Moved
 from sawbones.stats.splits import Split, splits
 from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
-from sawbones.trace.source_lines import calls_of, marked_lines
+from sawbones.trace.source_lines import dealing_lines
 
 NEEDS = ("batches", "validation", "steps")
 USES = (
@@ -85,7 +85,8 @@ MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a
 
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.held_times
-    windows = (run.samples or Samples()).later_windows
+    seen = (run.samples or Samples()).later_windows
+    windows = seen if seen is not None and seen.ahead else None
     ahead, met = run.source_change.future, run.source_change.answers_met
     if ahead.outcome == "moved":
         yield _looks_ahead(ahead)
@@ -178,7 +179,7 @@ def _of_dates(run: Run, pair: HeldTimes, part: Split, rows: tuple[int, int]) -> 
 def _of_trial(run: Run, told: Strangers) -> Finding:
     return finding(
         "Rows are split without regard to time, and the score is owed to later ones",
-        locate(*marked_lines(run, "split")[:2], *calls_of(run, ("order",))[:2])[:4],
+        dealing_lines(run)[:4],
         (fall(told),),
         Fix(
             "Split by time: everything up to one moment for training, everything "
@@ -235,4 +236,4 @@ def _as_many(seen: set[int], rows: int) -> bool:
 
 def _where(run: Run, parts: list[Split]) -> tuple[Site, ...]:
     loaders = built_loaders(run, *sorted(s for part in parts for s in part.trained_sources))
-    return locate(*marked_lines(run, "split")[:2], *calls_of(run, ("order",))[:2], *loaders)[:4]
+    return locate(*dealing_lines(run), *loaders)[:4]

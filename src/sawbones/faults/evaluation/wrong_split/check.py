@@ -31,7 +31,8 @@ No experiment is needed: the samples are the same bit for bit.
 Short windows of a text with few words coincide: samples of whole numbers that repeat within their
 first round do not count. Accuracy on training batches beside a real validation set stays silent:
 some evaluated samples are new, and nobody splits the rest of the training rows off. Rows that
-are trained on only after their evaluation do not count. A script that evaluates the loader it trains on and has no other
+are trained on only after their evaluation do not count. Where every call is given the nodes of one
+graph and the loss is about some of them, they are told apart behind the model. A script that evaluates the loader it trains on and has no other
 data only watches its training: suspected at most. Folds of a cross-validation are told apart by
 their optimizers. A batch that a teacher sees inside of a training step is not an evaluation.
 
@@ -48,7 +49,7 @@ from sawbones.evidence import NothingToJudge, compared, context, counted, findin
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
 from sawbones.stats.overlaps import repeat_share
-from sawbones.stats.splits import Split, by_width, shared, splits
+from sawbones.stats.splits import Split, are_picked, by_width, shared, splits
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 
@@ -106,6 +107,8 @@ def _sources(run: Run) -> set[str]:
 def _of(run: Run, part: Split) -> Iterator[Finding]:
     sources = part.sources()
     if not sources or _has_duplicates(part.trained) or _coincides(part.trained):
+        return
+    if are_picked(run, part):
         return
     trained_on = part.trained_on
     counts = [shared(batches, trained_on) for batches in sources.values()]
