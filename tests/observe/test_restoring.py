@@ -75,7 +75,7 @@ for step in range(6):
     optimizer.zero_grad()
     if step == 3:
         torch.save({"weights": model.state_dict()}, "best.pt")
-model.load_state_dict(torch.load("best.pt")["weights"])
+model.load_state_dict(torch.load("best.pt")["weights"], strict=True)
 model.load_state_dict({name: value + 1 for name, value in model.state_dict().items()})
 """
 

@@ -105,7 +105,8 @@ def _make_restore(recorder: Recorder, kind: str, steps: _Steps, original: Any) -
             empty = kind == "optimizer" and _is_empty(*args, **kwargs)
             taken = _taken(self, result, *args, **kwargs) if kind == "model" else {}
             if taken:
-                taken["of_step"] = recorder.guard("restoring", _step_of, steps, *args, **kwargs)
+                known = partial(_step_of, steps, *args, **kwargs)
+                taken["of_step"] = recorder.guard("restoring", known)
             recorder.guard("restoring", _note_restored, recorder, kind, index, empty, taken)
         return result
 
