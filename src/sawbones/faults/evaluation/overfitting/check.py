@@ -124,8 +124,9 @@ def _is_put_back(run: Run, steps: Steps, values: Floats, enough: Limit) -> bool:
     most right. Weights of an unknown time may be either.
     """
     best = int(np.argmin(values))
+    step = int(steps[best])
     for row in run.loaded_weights:
-        if row.step < run.num_steps or run.num_steps <= steps[best] or row.is_own:
+        if not row.step >= run.num_steps > step or row.is_own:
             continue
         if row.of_step is None or _answers_best(run, row.of_step):
             return True
@@ -138,7 +139,7 @@ def _is_put_back(run: Run, steps: Steps, values: Floats, enough: Limit) -> bool:
 def _answers_best(run: Run, step: int) -> bool:
     """Whether no evaluation before the end of training had more right answers than that of a step."""
     graded = {one.step: one.accuracy for one in reversed(run.evaluated)}  # the first of each step
-    return step in graded and graded[step] >= max(graded.values())
+    return step in graded and graded[step] == max(graded.values())
 
 
 def _rise_wanted(end: float, then: float, last: float | None, since: Floats) -> Limit | None:
@@ -167,7 +168,7 @@ def _rise_wanted(end: float, then: float, last: float | None, since: Floats) -> 
 def _share_rising(values: Floats) -> float:
     """Of all pairs of evaluations, however far apart: neighbours differ by noise."""
     first, second = np.triu_indices(len(values), 1)
-    return float(np.mean(values[second] > values[first]))
+    return float(np.mean(values[second] - values[first] > 0))
 
 
 def _left(end: float, level: float) -> float:

@@ -127,7 +127,7 @@ def _built_again(run: Run, parts: Sequence[Split]) -> Iterator[Finding]:
     chosen = any(r.step >= run.num_steps and not r.is_own for r in run.loaded_weights)
     text = (
         f"{hit} of {total} evaluated samples were trained on, bit for bit: a second data set holds "
-        f"them; {len(by_data) - 1} others are read once, after the last step"
+        "them, and other samples are read after the last step only"
     )
     evidence = (counted(text, hit, total, limits.KNOWN_SAMPLES, signal="batches"),)
     names = [name for source in read for name in loaders[source].held_as]
