@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from sawbones.observe.hooks.restoring import _is_cut, _is_empty, _taken
+from sawbones.testing import observe
 
 
 def test_an_archive_without_its_directory_is_cut(tmp_path: Path) -> None:
@@ -59,3 +60,29 @@ def test_weights_under_names_of_their_own_are_not_taken_for_the_models_memory() 
     model = _InOwnForm(3, 2)
     state = {"packed": torch.zeros(8)}
     assert _taken(model, model.load_state_dict(state), state)["same"] == 0
+
+
+SAVED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    model(torch.randn(8, 3)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if step == 3:
+        torch.save({"weights": model.state_dict()}, "best.pt")
+model.load_state_dict(torch.load("best.pt")["weights"], strict=True)
+model.load_state_dict({name: value + 1 for name, value in model.state_dict().items()})
+"""
+
+
+def test_weights_that_come_back_from_a_file_are_those_of_the_step_they_were_saved_at(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.py").write_text(SAVED, encoding="utf-8")
+    run = observe("train.py", root=tmp_path)
+    assert [row.of_step for row in run.loaded_weights] == [4, None]

@@ -90,3 +90,30 @@ def test_the_same_rows_and_parameters_with_lost_buffers_are_proven() -> None:
     found = _finding(told)
     assert found.status == "proven"
     assert found.evidence[0].kind == "exact"
+
+
+def _dimmed(by_copy: bool) -> Populations:
+    """Other pictures than those of the test, in another scale for each channel."""
+    trained = _Red().eval()
+    served = copy.deepcopy(trained) if by_copy else trained
+    log = PassLog(SiteFinder(""))
+    log.trains(trained, ((_pictures(0),), {}))
+    scale, offset = (torch.tensor(v).view(3, 1, 1) for v in ([0.2, 0.1, 0.1], [0.5, 0.4, 0.0]))
+    for asked, given, rows in (
+        (trained, _pictures(1), _pictures(1)),
+        (served, _pictures(2) * scale + offset, _pictures(2)),
+    ):
+        log.answered(asked, ((given,), {}), asked(given))
+        log.asked(trained(rows).argmax(1))
+    return compare_passes(log)
+
+
+def test_a_copy_that_is_given_other_rows_in_another_scale_is_told() -> None:
+    told = _dimmed(by_copy=True)
+    assert told.put_back is not None and told.put_back.change == "the channels scaled as there"
+    assert told.put_back.scores[2] > 0.9
+    assert _finding(told).status == "likely"
+
+
+def test_the_trained_model_may_be_tried_on_dimmed_pictures() -> None:
+    assert _dimmed(by_copy=False).put_back is None

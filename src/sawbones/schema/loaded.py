@@ -23,6 +23,7 @@ class Restored:
     same: int = 0  # of those that were taken, in the model's own memory before
     first_missing: str = ""
     first_unexpected: str = ""
+    of_step: int | None = None  # at which a model was asked for these very values; None: not known
 
     @property
     def own(self) -> int:

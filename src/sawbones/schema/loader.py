@@ -22,6 +22,8 @@ class Loader:
     site: Site | None = None
     collate_site: Site | None = None  # the user's collate function
     stream_site: Site | None = None  # of an iterable data set: its __iter__
+    data: int | None = None  # which data set object: a part of one counts as that one
+    held_as: tuple[str, ...] = ()  # names that the script has for it, the outermost first
 
     @property
     def source(self) -> str:

@@ -77,6 +77,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.batches),
         lambda r: replace(r, batches=()),
     ),
+    "evaluated": (
+        "no answers of an evaluation were graded",
+        lambda r: bool(r.evaluated),
+        lambda r: replace(r, evaluated=()),
+    ),
     "deep": ("no deep step was recorded", lambda r: bool(r.deep), lambda r: replace(r, deep=())),
     "ops": (
         "no operator trace was recorded",

@@ -97,7 +97,8 @@ def validation_curve(
     """(steps, mean loss of each evaluation, where it was computed), over the loss that training
     uses too.
 
-    Where an evaluation goes over samples of training and over others, the others alone count.
+    Where an evaluation goes over samples of training and over others, the others alone count. A
+    test set that is read once, after the last step, is no part of the evaluation before it.
     """
     wanted = train_losses_called(run)
     by_step: dict[int, list[float]] = {}
@@ -111,6 +112,7 @@ def validation_curve(
         ):
             by_step.setdefault(event.step, []).append(float(value))
             site = site or event.site
+    by_step = _without_last_test(run, by_step)
     by_step = _held_out(run, by_step) or by_step
     steps = sorted(by_step)
     return (
@@ -118,6 +120,17 @@ def validation_curve(
         np.array([np.mean(by_step[s]) for s in steps], np.float64),
         site,
     )
+
+
+def _without_last_test(run: Run, by_step: dict[int, list[float]]) -> dict[int, list[float]]:
+    """Without the losses of the last evaluation whose loader no earlier one has read."""
+    last = max(by_step, default=0)
+    evaluated = told_apart(run)[1]
+    known = {b.source for b in evaluated if b.step < last}
+    marks = [b.source in known for b in evaluated if b.step == last]
+    if len(marks) != len(by_step.get(last, ())) or not any(marks):
+        return by_step
+    return by_step | {last: [v for v, mark in zip(by_step[last], marks, strict=True) if mark]}
 
 
 def _held_out(run: Run, by_step: Mapping[int, Sequence[float]]) -> dict[int, list[float]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 from crash_runs import died
 
 from sawbones.evidence import NothingToJudge
+from sawbones.evidence.limits import evaluation as limits
 from sawbones.faults.evaluation.overfitting.check import _is_put_back
 from sawbones.faults.loop.snapshot_not_copied.check import check as snapshot
 from sawbones.faults.loop.state_dict_mismatch.check import check as mismatch
-from sawbones.schema import Ending, Run, Site
+from sawbones.schema import Ending, Evaluated, Run, Site
 from sawbones.schema.observed import Observed
 from sawbones.store.codec import decode_fields
 
@@ -78,9 +80,30 @@ def test_copies_are_silent_and_a_start_from_a_checkpoint_is_not_judged():
         list(snapshot(_run(_row(step=0, same=4))))
 
 
-@pytest.mark.parametrize(("row", "cured"), [({"step": 20}, True), ({"step": 20, "same": 4}, False)])
-def test_a_model_that_gets_its_best_weights_back_does_not_overfit(row, cured):
-    assert _is_put_back(_run(_row(**row)), best=5) is cured
+@pytest.mark.parametrize(
+    ("row", "cured"),
+    [
+        ({"step": 20}, True),  # of which time is not known
+        ({"step": 20, "same": 4}, False),
+        ({"step": 20, "of_step": 5}, True),
+        ({"step": 20, "of_step": 10}, True),
+        ({"step": 20, "of_step": 15}, False),  # its best by the training loss, say
+    ],
+)
+def test_a_model_that_gets_weights_from_before_the_rise_back_does_not_overfit(row, cured):
+    steps, values = np.array([5, 10, 15, 20]), np.array([1.0, 1.1, 1.5, 1.8])
+    assert _is_put_back(_run(_row(**row)), steps, values, limits.RISE) is cured
+
+
+def test_a_model_that_gets_the_weights_with_most_right_answers_back_does_not_overfit():
+    graded = tuple(
+        Evaluated(s, "", (50,), (r,)) for s, r in ((5, 40), (10, 41), (15, 45), (20, 44))
+    )
+    steps, values = np.array([5, 10, 15, 20]), np.array([1.0, 1.1, 1.5, 1.8])
+    rows = (_row(step=20, of_step=at) for at in (15, 20))
+    best, last = (replace(_run(row), evaluated=graded) for row in rows)
+    assert _is_put_back(best, steps, values, limits.RISE)
+    assert not _is_put_back(last, steps, values, limits.RISE)
 
 
 FOLLOWING = """

@@ -16,8 +16,9 @@ from sawbones.schema.held import VocabularyPair
 from sawbones.schema.samples import ClassAnswers, Predictions, Samples
 
 
-def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
+def run_of(trained: float, held_out: float, moved: int = 38, classes: int = 2) -> Run:
     """300 answers in training and 300 in validation, and two vocabularies that share 40 entries."""
+    each = 300 // classes
     pair = VocabularyPair(
         "vocabularies",
         ("stoi", "stoi"),
@@ -27,16 +28,16 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
         False,
         ("train_vocab", "val_vocab"),
     )
-    right = int(150 * trained)
+    right = int(each * trained)
     node = Node(
         0,
         "eq",
         Site("train.py", 7, "evaluate"),
         ("output", "target"),
         result=Met(num=300, mean=held_out),
-        target_counts={0: 150, 1: 150},
+        target_counts=dict.fromkeys(range(classes), each),
     )
-    told = Samples(Predictions(20, {k: ClassAnswers(150, right, 150) for k in (0, 1)}))
+    told = Samples(Predictions(20, {k: ClassAnswers(each, right, each) for k in range(classes)}))
     return Run(
         "train.py",
         (),
@@ -52,6 +53,11 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
 def test_answers_by_chance_under_another_numbering_are_named() -> None:
     (finding,) = tokenizer_mismatch.check(run_of(0.96, 0.49))
     assert finding.status == "likely"
+
+
+def test_how_well_a_task_was_learned_is_seen_beside_a_constant_answer() -> None:
+    assert len(list(tokenizer_mismatch.check(run_of(0.8, 0.2, classes=4)))) == 1
+    assert list(tokenizer_mismatch.check(run_of(0.8, 0.49, classes=2))) == []
 
 
 @pytest.mark.parametrize(

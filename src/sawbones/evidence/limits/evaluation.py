@@ -328,7 +328,9 @@ RISING_STEADILY = Limit(
     0.65, "share of the steps between evaluations", "of noise without a trend half are rises"
 )
 RISING_ALWAYS = Limit(
-    0.8, "share of the steps between evaluations", "four of five: it never turns back for long"
+    0.9,
+    "share of the pairs of evaluations whose later one is higher",
+    "nine of ten, however near in time the two are: it never turns back for long",
 )
 TRAINED_SAMPLES = Limit(
     0.05, "share of the evaluated samples", "else the split is not clean, which is another fault"

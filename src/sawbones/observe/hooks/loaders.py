@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import sys
 import time
+import types
+import weakref
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.data.distributed import DistributedSampler
 
@@ -20,6 +22,7 @@ from sawbones.observe.operators import Hearings
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.drawn import DrawnRows
 from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.observe.variables import variables_of
 from sawbones.schema import Loader, Site
 
 if TYPE_CHECKING:
@@ -27,11 +30,14 @@ if TYPE_CHECKING:
 
 
 MAX_LOADERS = 64  # described; a script may build one per epoch
+MAX_NAMES = 4
+
+_DataSets = list["weakref.ref[Any]"]
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
     drawn = DrawnRows() if recorder.options.journal else None
-    patches.replace(DataLoader, "__init__", partial(_make_init, recorder, drawn))
+    patches.replace(DataLoader, "__init__", partial(_make_init, recorder, drawn, []))
     patches.replace(DataLoader, "__iter__", partial(_make_iter, recorder))
     patches.replace(_BaseDataLoaderIter, "__next__", partial(_make_next, recorder))
     if drawn is not None:
@@ -41,16 +47,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(DistributedSampler, "set_epoch", partial(_make_set_epoch, recorder))
 
 
-def _make_init(recorder: Recorder, drawn: DrawnRows | None, original: Any) -> Any:
+def _make_init(recorder: Recorder, drawn: DrawnRows | None, data: _DataSets, original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if recorder.is_host():
-            recorder.guard("loader", _built, recorder, drawn, self)
+            recorder.guard("loader", _built, recorder, drawn, data, self)
 
     return __init__
 
 
-def _built(recorder: Recorder, drawn: DrawnRows | None, loader: Any) -> None:
+def _built(recorder: Recorder, drawn: DrawnRows | None, data: _DataSets, loader: Any) -> None:
     site = recorder.sites.find()
     dataset = loader.dataset
     entry = Loader(
@@ -69,6 +75,8 @@ def _built(recorder: Recorder, drawn: DrawnRows | None, loader: Any) -> None:
         _definition(recorder.sites, type(dataset).__iter__)
         if isinstance(dataset, IterableDataset)
         else None,
+        _number_of(data, dataset),
+        _names_of(dataset, sys._getframe(1)),
     )
     if drawn is not None:
         recorder.guard("drawn rows", drawn.built, loader, entry.index)
@@ -80,6 +88,33 @@ def _built(recorder: Recorder, drawn: DrawnRows | None, loader: Any) -> None:
         recorder.guard("vocabularies", recorder.vocabularies.look_early, sys._getframe(1))
     if len(known) < MAX_LOADERS:
         known.append(entry)
+
+
+def _number_of(data: _DataSets, dataset: Any) -> int | None:
+    """Of the object that holds the rows; None where it cannot be told whether it is the same one."""
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    for number, known in enumerate(data):
+        if known() is dataset:
+            return number
+    if not isinstance(dataset, Dataset) or len(data) >= MAX_LOADERS:
+        return None
+    data.append(weakref.ref(dataset))
+    return len(data) - 1
+
+
+def _names_of(dataset: Any, frame: types.FrameType | None) -> tuple[str, ...]:
+    """What functions of the script on the way here call it: variables, and attributes of their own
+    objects; the outermost first.
+    """
+    found: list[str] = []
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            held = variables_of(frame)
+            for scope in (held, getattr(held.get("self"), "__dict__", {})):
+                found += [name for name, value in list(scope.items()) if value is dataset]
+        frame = frame.f_back
+    return tuple(dict.fromkeys(reversed(found)))[:MAX_NAMES]
 
 
 def _class(value: Any) -> str | None:

@@ -4,6 +4,7 @@ written to it.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Mapping
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 100
 _MAX_ELEMENTS = 1 << 22
+_MAX_STATES = 4096  # that are known again when they are put back
+_SAMPLED = 64  # values of each tensor of a state
 _ARCHIVE, _END = (
     b"PK\x03\x04",
     b"PK\x05\x06",
 )  # how a zip archive begins, and its directory's last record
 _TAIL = 1 << 16
+
+_Steps = dict[bytes, int]  # some values of the weights, hashed -> step
 
 
 class _Files:
@@ -76,6 +81,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     if not recorder.options.journal:
         return
     recorder.facts.setdefault("restored", [])  # empty: nothing was put back
+    steps: _Steps = {}
     for owner, name, kind in (
         (Optimizer, "load_state_dict", "optimizer"),
         (LRScheduler, "load_state_dict", "scheduler"),
@@ -84,42 +90,68 @@ def install(recorder: Recorder, patches: Patches) -> None:
         (torch.nn.Module, "load_state_dict", "model"),
         (torch, "set_rng_state", "rng"),
     ):
-        patches.replace(owner, name, partial(_make_restore, recorder, kind))
-    patches.replace(torch.nn.Module, "state_dict", partial(_make_state, recorder))
+        patches.replace(owner, name, partial(_make_restore, recorder, kind, steps))
+    patches.replace(torch.nn.Module, "state_dict", partial(_make_state, recorder, steps))
     files = _Files(recorder)
     patches.replace(torch, "save", files.make_save)
     patches.replace(torch, "load", files.make_load)
 
 
-def _make_restore(recorder: Recorder, kind: str, original: Any) -> Any:
+def _make_restore(recorder: Recorder, kind: str, steps: _Steps, original: Any) -> Any:
     def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         if recorder.is_host():
             index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
             empty = kind == "optimizer" and _is_empty(*args, **kwargs)
             taken = _taken(self, result, *args, **kwargs) if kind == "model" else {}
+            if taken:
+                known = partial(_step_of, steps, *args, **kwargs)
+                taken["of_step"] = recorder.guard("restoring", known)
             recorder.guard("restoring", _note_restored, recorder, kind, index, empty, taken)
         return result
 
     return load_state_dict
 
 
-def _make_state(recorder: Recorder, original: Any) -> Any:
+def _make_state(recorder: Recorder, steps: _Steps, original: Any) -> Any:
     def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         if not args and kwargs.get("destination") is None and recorder.is_host():
-            recorder.guard("restoring", _note_state, recorder)
+            recorder.guard("restoring", _note_state, recorder, steps, result)
         return result
 
     return state_dict
 
 
-def _note_state(recorder: Recorder) -> None:
-    """Where the weights of a whole model are asked for."""
+def _note_state(recorder: Recorder, steps: _Steps, state: Any) -> None:
+    """Where the weights of a whole model are asked for, and at which step they were these."""
+    values = _values(state) if len(steps) < _MAX_STATES else None
+    if values is not None:
+        steps[values] = recorder.step
     sites = recorder.facts.setdefault("states_taken", [])
     site = recorder.sites.find()
     if site is not None and site not in sites and len(sites) < _MAX_ROWS:
         sites.append(site)
+
+
+def _step_of(steps: _Steps, state_dict: Any = None, *_: Any, **__: Any) -> int | None:
+    """When a model was asked for the values of this state; None where that was not seen."""
+    values = _values(state_dict)
+    return None if values is None else steps.get(values)
+
+
+def _values(state: Any) -> bytes | None:
+    """Some values of each tensor, hashed: the same for a state and its copy, whatever file it went
+    through. None where they lie on a device, which is not waited for.
+    """
+    tensors = [v for v in state.values() if isinstance(v, torch.Tensor) and v.numel()]
+    if not tensors or any(t.device.type != "cpu" or t.is_quantized for t in tensors):
+        return None
+    found = hashlib.blake2b(digest_size=16)
+    for tensor in tensors:
+        some = tensor.detach().reshape(-1)[:_SAMPLED].double()
+        found.update(some.numpy().tobytes())
+    return found.digest()
 
 
 def _taken(model: Any, result: Any, state_dict: Any = None, *_: Any, **__: Any) -> dict[str, Any]:

@@ -90,7 +90,14 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[WorsePair]:
 
 
 def _are_siblings(a: Judged, b: Judged) -> bool:
-    return a.module == b.module and a.kind == b.kind and a.rows.shape[1] == b.rows.shape[1]
+    alike = a.module == b.module or (_has_trained_weights(a) and _has_trained_weights(b))
+    return alike and a.kind == b.kind and a.rows.shape[1] == b.rows.shape[1]
+
+
+def _has_trained_weights(one: Judged) -> bool:
+    """The trained model, or a copy of it that was not changed, buffers included."""
+    like = one.likeness
+    return like is None or (like.shared == 1 and like.distance == 0 and not like.buffers)
 
 
 def _without(reference: Judged, later: Judged) -> Judged | None:

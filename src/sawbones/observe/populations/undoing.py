@@ -1,6 +1,6 @@
 """A population on which a model is far worse, made as good again: the model answers once more for the
 same rows with one usual mistake of a second preparation taken back (channels in another order, values
-of 0 to 255 for 0 to 1, pictures upside down or turned).
+of 0 to 255 for 0 to 1, other means and spreads of the channels, pictures upside down or turned).
 
 What heals names itself: no statistic of the rows has to be told from chance.
 """
@@ -53,6 +53,10 @@ def _healed(log: PassLog, reference: Judged, later: Judged) -> PutBack | None:
         (share_right(module, np.ascontiguousarray(other), wanted) or 0.0, name, order)
         for name, order, other in _changes(pictures)
     ]
+    if later.likeness is not None:  # the trained model itself may be tried on dimmed pictures
+        scaled = _scaled_as(pictures, reference.rows.reshape(-1, *shape))
+        right = share_right(module, scaled, wanted) or 0.0
+        tried.append((right, "the channels scaled as there", ()))
     after, name, order = max(tried, key=lambda t: t[0], default=(0.0, "", ()))
     if after - before < REGAINED * (reference.score - before):
         return None
@@ -84,3 +88,13 @@ def _changes(pictures: Pictures) -> Iterator[tuple[str, tuple[int, ...], Picture
     yield "left and right exchanged", (), pictures[:, :, :, ::-1]
     if pictures.shape[2] == pictures.shape[3]:
         yield "rows and columns exchanged", (), pictures.transpose(0, 1, 3, 2)
+
+
+def _scaled_as(pictures: Pictures, others: Pictures) -> Pictures:
+    """With the mean and the spread of the others, channel by channel."""
+    axes = (0, 2, 3)
+    (mean, spread), (wanted, width) = (
+        (p.mean(axes, keepdims=True), p.std(axes, keepdims=True)) for p in (pictures, others)
+    )
+    scaled: Pictures = (pictures - mean) * (width / np.maximum(spread, 1e-12)) + wanted
+    return scaled.astype(np.float32)

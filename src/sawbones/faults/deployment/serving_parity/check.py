@@ -11,7 +11,8 @@ at the lower end of the interval. Proven where the rows are equal bit for bit, t
 the same, neither is in training mode and those 3 points are lost: no answer should differ then. Also when pictures of one evaluation vary together in their
 channels as those of the other do only once the channels are put into another order (BGR for RGB),
 or when the model, far worse on pictures of one evaluation, regains 80 % of that for the same
-pictures with one such step taken back (channels, 0 to 255, upside down, turned).
+pictures with one such step taken back (channels, 0 to 255, upside down, turned; for a copy also other
+means and spreads of the channels).
 
 ## Why it matters
 What was validated is not what answers. The score of the trained model says nothing of it.

@@ -5,7 +5,9 @@ A 64-bit fingerprint of every sample of every batch. Fires when at least 90 % of
 samples that were evaluated were also trained on by the same model, and no other evaluation reads
 new samples; after the first evaluation of a trained sample. Beside evaluations of new samples: when
 the script holds the trained rows without the evaluated ones as a part of its own, or the numbers of
-both parts, and trains on all of them. Of windows cut out of one long text:
+both parts, and trains on all of them; or when every evaluation until the last step reads a second
+data set with all the rows of training, by which the weights are chosen that are put back in the end
+(a suspicion where none are), and new samples are read once, afterwards. Of windows cut out of one long text:
 fires when all evaluated ones lie in the stretch that training reads, and another stretch is never
 read.
 
@@ -30,9 +32,11 @@ No experiment is needed: the samples are the same bit for bit.
 ## False alarms
 Short windows of a text with few words coincide: samples of whole numbers that repeat within their
 first round do not count. Accuracy on training batches beside a real validation set stays silent:
-some evaluated samples are new, and nobody splits the rest of the training rows off. Rows that
+some evaluated samples are new, and nobody splits the rest of the training rows off; a second loader
+over the training set itself, or a look at some of its rows, is no second data set. Rows that
 are trained on only after their evaluation do not count. Where every call is given the nodes of one
-graph and the loss is about some of them, they are told apart behind the model. A script that evaluates the loader it trains on and has no other
+graph and the loss is about some of them, they are told apart behind the model. A script that
+evaluates the loader it trains on and has no other
 data only watches its training: suspected at most. Folds of a cross-validation are told apart by
 their optimizers. A batch that a teacher sees inside of a training step is not an evaluation.
 
@@ -43,7 +47,7 @@ Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learnin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
@@ -52,9 +56,10 @@ from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, are_picked, by_width, shared, splits
 from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import marked_lines
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("evaluation", "loaders", "sources", "populations", "restored")
+USES = ("evaluation", "loaders", "sources", "populations", "restored", "source_lines")
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
 MIN_SAMPLES = 8  # evaluated: fewer may be examples to look at
@@ -70,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
     if found and len(found) == len(parts):
         yield found[0]
     else:
-        yield from list(_left_out(run)) or _one_stretch(run)
+        yield from list(_left_out(run)) or list(_built_again(run, parts)) or _one_stretch(run)
 
 
 def _meets_new_rows(run: Run) -> bool:
@@ -97,6 +102,44 @@ def _left_out(run: Run) -> Iterator[Finding]:
         locate(seen.site, *built_loaders(run, *sorted(_sources(run)))),
         (counted(text, seen.again, seen.again, limits.KNOWN_SAMPLES, signal="sources"),),
         Fix("Train on the training part of the split alone."),
+    )
+
+
+def _built_again(run: Run, parts: Sequence[Split]) -> Iterator[Finding]:
+    """A second data set that holds the rows of training stands where the validation set should, and
+    new rows come after the last step: a test set.
+    """
+    if len(parts) != 1 or _has_duplicates(parts[0].trained) or _coincides(parts[0].trained):
+        return
+    part, trained_on = parts[0], parts[0].trained_on
+    loaders = {loader.source: loader for loader in run.loaders}
+    by_data: dict[int | None, list[Batch]] = {}
+    for source, batches in part.sources().items():
+        data = loaders[source].data if source in loaders else None
+        by_data.setdefault(data, []).extend(batches)
+    own = {loaders[s].data for s in part.trained_sources if s in loaders}
+    before = {d for d, batches in by_data.items() if any(b.step < run.num_steps for b in batches)}
+    if len(before) != 1 or None in before or before & own or not own:
+        return
+    (data,) = before
+    hit, total = shared(by_data[data], trained_on)
+    if not limits.KNOWN_SAMPLES.reached_by(min(hit / total, total / len(trained_on))):
+        return
+    read = sorted({b.source for b in by_data[data]})
+    chosen = any(r.step >= run.num_steps and not r.is_own for r in run.loaded_weights)
+    text = (
+        f"{hit} of {total} evaluated samples were trained on, bit for bit: a second data set holds "
+        "them, and other samples are read after the last step only"
+    )
+    evidence = (counted(text, hit, total, limits.KNOWN_SAMPLES, signal="batches"),)
+    names = [name for source in read for name in loaders[source].held_as]
+    made = [site for name in names for site in marked_lines(run, "assign", names=(name,))]
+    yield finding(
+        "The model is validated on a second copy of the samples it is trained on",
+        locate(*made[:1], *built_loaders(run, *read))[:4],
+        evidence,
+        Fix("Build the validation set from the part of the split that is held out for it."),
+        at_most="likely" if chosen else "suspected",
     )
 
 

@@ -128,8 +128,8 @@ def _answers_by_chance(run: Run) -> str | None:
     commonest = max(row.wanted for row in rows) / asked
     held_out, chance, number = found
     if (
-        not limits.ANSWERED_IN_TRAINING.reached_by(right)
-        or not limits.COMMONEST_ANSWER.kept_by(commonest)
+        not limits.COMMONEST_ANSWER.kept_by(commonest)
+        or not limits.ANSWERED_IN_TRAINING.reached_by((right - commonest) / (1 - commonest))
         or not limits.ABOVE_CHANCE.kept_by(held_out - chance - 1 / math.sqrt(number))
     ):
         return None
