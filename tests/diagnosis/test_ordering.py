@@ -77,3 +77,11 @@ def test_that_a_run_does_not_repeat_stands_below_what_acts_in_it_and_above_mere_
         "loop.nondeterminism",
         "pipeline.padding-waste",
     ]
+
+
+def test_what_made_the_values_nan_stands_above_the_call_that_refused_them():
+    refused = Evidence("ValueError", signal="crash", kind="refused", strength="clear")
+    call = Finding("loss.value-range", "suspected", 0.5, "refused", evidence=(refused,))
+    standing, folded = settle([call, finding("loss.unstable-log", "proven")])
+    assert [f.fault for f in standing] == ["loss.unstable-log"]
+    assert [f.fault for f in folded] == ["loss.value-range"]

@@ -300,3 +300,29 @@ def test_ids_of_a_part_that_is_called_alone_are_not_those_of_the_whole_model() -
     found = log.record()
     assert found is not None and found.token_shift is not None
     assert found.token_shift.distance < 0.1
+
+
+def test_padding_of_texts_that_stand_in_columns_is_no_token() -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for phase, lengths in (("train", [9] * 12), ("eval", [9, *rng.integers(3, 8, 11)])):
+        for _ in range(6):
+            rows = padded([rng.integers(4, 20, n).tolist() for n in lengths])
+            log.saw([("[0][0]", rows.T.contiguous())], phase)
+    found = log.record()
+    assert found is not None and found.token_shift.newcomer[0] != 0
+
+
+@pytest.mark.parametrize(
+    ("given", "module", "counted"),
+    [("[1]['ids']", 7, True), ("[0][1]", 7, False), ("[1]['ids']", 8, False)],
+    ids=["by name", "another argument", "another module"],
+)
+def test_only_one_argument_of_one_module_is_compared_with_itself(
+    given: str, module: int, counted: bool
+) -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for _ in range(4):
+        log.saw([("[0][0]", torch.tensor(rng.integers(3, 9, (8, 10))))], "train", module=7)
+        log.saw([(given, torch.tensor(rng.integers(30, 90, (8, 10))))], "eval", module=module)
+    found = log.record()
+    assert found is not None and (found.token_shift is not None) == counted

@@ -272,3 +272,73 @@ def test_windows_dealt_out_at_random_are_changed_themselves_and_not_the_series_t
     plan = _plan(tmp_path, cut, parts)
     assert plan.count == 300
     assert not (plan.answers_met or [0])[0]
+
+
+EQUAL_PARTS = """
+import numpy as np
+
+rng = np.random.default_rng(1)
+x, y = rng.normal(3, 2, size=(200, 4)), rng.integers(0, 2, 200)
+order = rng.permutation(200)
+train, held, last = x[order[:100]], x[order[100:150]], x[order[150:]]
+labels = y[order[:100]]
+mean, std = train.mean(0), train.std(0)
+train, held, last = ((part - mean) / std for part in (train, held, last))
+del order
+"""
+
+
+def test_two_parts_of_one_length_are_told_apart_by_their_rows(tmp_path: Path) -> None:
+    parts = [("train", "train", "labels"), ("eval", "held", "labels[:50]")]
+    plan = _plan(tmp_path, EQUAL_PARTS, parts)
+    rng = np.random.default_rng(1)
+    rng.normal(3, 2, size=(200, 4)), rng.integers(0, 2, 200)
+    assert plan.evaluated == 50
+    assert set(plan.rows) <= set(rng.permutation(200)[100:150].tolist())
+
+
+WANDERING = """
+import numpy as np
+
+rng = np.random.default_rng(2)
+tide = 30 + np.cumsum(rng.normal(0, 0.3, 600)) + rng.normal(0, 0.2, 600)
+mean, std = tide[:400].mean(), tide[:400].std()
+{prepared}
+def cut(part, first, last):
+    return np.stack([part[i : i + 12] for i in range(first, last)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("prepared", "alike"),
+    [
+        ("early = late = (tide - mean) / std; start = 400", True),
+        ("early, late, start = (tide[:400] - mean) / std, (tide[400:] - mean) / std, 0", True),
+        ("early, late, start = (tide[:400] - mean) / std, tide[400:] / std, 0", False),
+        ("early, late, start = (tide[:400] - mean) / std, tide[400:] - mean, 0", False),
+    ],
+    ids=["at once", "apart, by one fit", "without the mean", "without the spread"],
+)
+def test_windows_that_are_cut_where_they_are_used_are_known_by_their_series(
+    tmp_path: Path, prepared: str, alike: bool
+) -> None:
+    parts = [
+        ("train", "cut(early, 0, 60)", "np.zeros(60)"),
+        ("eval", "cut(late, start, start + 40)", "np.zeros(40)"),
+    ]
+    plan = _plan(tmp_path, WANDERING.format(prepared=prepared), parts)
+    assert plan.is_prepared_alike == alike
+
+
+def test_a_container_one_part_of_which_is_scaled_in_place_decides_nothing(tmp_path: Path) -> None:
+    script = """
+    import numpy as np
+
+    rng = np.random.default_rng(3)
+    x = rng.normal(40, 6, size=(300, 5))
+    mean, std = x[:200].mean(0), x[:200].std(0)
+    x[:200] = (x[:200] - mean) / std
+    done = True
+    """
+    parts = [("train", "x[:200]", "x[:200, 0]"), ("eval", "x[200:]", "x[200:, 0]")]
+    assert not _plan(tmp_path, script, parts).is_prepared_alike

@@ -72,9 +72,10 @@ def test_only_a_row_that_is_prepared_by_another_fit_is_found(
     assert [f.status for f in report.findings if f.fault == fault] == found
 
 
-def _sides(first: Any, second: Any, held: Any) -> tuple[CopyPaths, Sources]:
-    wanted = CopyPaths((), (), train=((0, 0), (0, 1)), eval=((0, 0),))
-    given = [("train", 0, 0, first), ("train", 0, 1, second), ("eval", 0, 0, held)]
+def _sides(first: Any, second: Any, held: Any, again: Any = None) -> tuple[CopyPaths, Sources]:
+    wanted = CopyPaths((), (), train=((0, 0), (0, 1)), eval=((0, 0), (0, 1)))
+    given = [("train", 0, 0, first), ("train", 0, 1, second)]
+    given += [("eval", 0, 0, held), ("eval", 0, 1, again or held)]
     kept = tuple(KeptRow(*place, tuple(map(tuple, values))) for *place, values in given)
     return wanted, Sources(changed=("x",), kept=kept)
 
@@ -85,11 +86,17 @@ def test_copies_that_differ_within_training_decide_nothing() -> None:
     assert "in training" in told.why
 
 
+def test_copies_that_differ_within_evaluation_are_other_rows() -> None:
+    told = judge_paths(*_sides([[1.0, 2.0]], [[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 0.5]]))
+    assert told.outcome == "refused"
+    assert "in evaluation" in told.why
+
+
 def test_an_answer_that_is_given_in_training_only_is_no_other_preparation() -> None:
     _, other = _sides([[1.0], [7.0]], [[1.0], [7.0]], [[1.0], [0.0]])
-    wanted = CopyPaths((), (), ((0, 0), (0, 2), (0, 1), (0, 3)), ((0, 0), (0, 1)))
+    wanted = CopyPaths((), (), *2 * [((0, 0), (0, 2), (0, 1), (0, 3))])
     more = [KeptRow("train", 0, place, ((2.0,), (8.0,))) for place in (2, 3)]
-    more.append(KeptRow("eval", 0, 1, ((2.0,), (0.0,))))
+    more += [KeptRow("eval", 0, place, ((2.0,), (0.0,))) for place in (2, 3)]
     told = judge_paths(wanted, replace(other, kept=(*other.kept, *more)))
     assert told.outcome == "kept"
 
@@ -105,5 +112,5 @@ def test_a_column_on_another_scale_is_named_with_both_values() -> None:
 
 
 def test_a_run_that_there_was_no_time_for_leaves_the_question_open() -> None:
-    wanted = CopyPaths((9,), (1,), ((0, 0), (0, 1)), ((0, 0),))
+    wanted = CopyPaths((9,), (1,), *2 * [((0, 0), (0, 1))])
     assert judge_paths(wanted, Sources("no time is left in the budget")).outcome == "open"

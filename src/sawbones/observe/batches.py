@@ -219,6 +219,8 @@ def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True
         "shape": list(tensor.shape),
         "dtype": dtype_name(tensor.dtype),
     }
+    if tensor.grad_fn is not None:
+        facts["from_graph"] = True  # made by what is being trained, and fed back to it
     if tensor.device.type != "cpu" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return facts
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):

@@ -105,7 +105,8 @@ class CopyPaths:
 
     rows: tuple[int, ...]
     taken: tuple[int, ...]
-    # call and place in its batch where the model meets them first
+    # call and place in its batch where the model meets them first; the second half of each are to
+    # be the same as the first
     train: tuple[tuple[int, int], ...]
     eval: tuple[tuple[int, int], ...]
     made: Site | None = None  # the line that made what is evaluated
@@ -166,6 +167,7 @@ class Sources:
     answer_of: Mapping[int, float] = field(default_factory=dict)  # the same -> what is wanted
     answers_met: tuple[int, int] | None = None  # evaluated rows, of those looked at
     left_out: LeftOut | None = None
+    is_prepared_alike: bool = False  # trained and evaluated rows, by where they stand
     # of a run with a change
     changed: tuple[str, ...] = ()  # variables
     kept: tuple[KeptRow, ...] = ()

@@ -221,6 +221,37 @@ def unguarded(graph: StepGraph) -> list[tuple[Op, str]]:
     return found
 
 
+def rooted(run: Run, graph: StepGraph) -> list[tuple[Op, str]]:
+    """Roots of a spread inside of the model with nothing added under them: whatever is added to the
+    root itself, its slope at zero is infinite.
+    """
+    paths = model_paths(run)
+    found = []
+    for op in graph.ops:
+        if op.name in ("sqrt", "pow") and op.inputs and op.module in paths:
+            made = _behind_guard(graph, graph.origin(op.inputs[0], op.index)[1])
+            if made is not None and made.name in SPREADS and _is_spread(graph, made):
+                found.append((op, made.name))
+    return found
+
+
+def model_paths(run: Run) -> set[str]:
+    """The model's modules, but for criteria that it keeps: those have no parameters and end in a
+    single number.
+    """
+    ends = (
+        {op.module for op in run.deep[0].ops for v in op.outputs if not v.shape and v.requires_grad}
+        if run.deep
+        else set()
+    )
+    criteria = {m.path for m in run.modules if m.path in ends and not m.num_params}
+    return {
+        m.path
+        for m in run.modules
+        if m.path and not any(m.path == c or m.path.startswith(c + ".") for c in criteria)
+    }
+
+
 def _weighs_the_loss(graph: StepGraph, op: Op) -> bool:
     """What it makes is multiplied, outside of the model, with something that has a gradient:
     advantages, weights of samples.

@@ -2,8 +2,9 @@
 they enter the script, which runs again from the same seed. What the model is then given for the
 copy in evaluation must be what it is given for the original in training.
 
-Other training rows become copies as well. Where these are not given alike, rows are augmented, or
-prepared with their neighbours, their fold or their batch, and nothing follows from a difference.
+Other rows of both parts become copies as well. Where these are not given alike within training,
+rows are augmented, or prepared with their neighbours, their fold or their batch, and nothing follows
+from a difference. Where they are not within evaluation, these are not the rows that were changed.
 """
 
 from __future__ import annotations
@@ -27,18 +28,21 @@ def judge_paths(wanted: CopyPaths, other: Sources) -> PreparedTwice:
     if not other.changed:
         return _refused("the rows could not be changed where they enter")
     kept = {(row.phase, row.call, row.place): row.values for row in other.kept}
-    count = len(wanted.eval)
+    count = len(wanted.eval) // 2
     try:
         trained = [kept["train", number, place] for number, place in wanted.train]
-        held = [kept["eval", number, place] for number, place in wanted.eval]
+        evaluated = [kept["eval", number, place] for number, place in wanted.eval]
     except KeyError:
         return _refused("other rows are drawn after the change")
     first, second = trained[:count], trained[count:]
-    shapes = {tuple(len(t) for t in row) for row in (*trained, *held)}
+    held, again = evaluated[:count], evaluated[count:]
+    shapes = {tuple(len(t) for t in row) for row in (*trained, *evaluated)}
     if len(shapes) != 1:
         return _refused("rows of training and of evaluation have other shapes")
     if not all(_is_alike(a, b) for a, b in zip(first, second, strict=True)):
         return _refused("equal rows are not given alike in training")
+    if not all(_is_alike(a, b) for a, b in zip(held, again, strict=True)):
+        return _refused("equal rows are not given alike in evaluation")
     differ = [_differing(a, b) for a, b in zip(first, held, strict=True)]
     told = _withheld(held, first)
     places = [[(t, k) for t, k in row if t not in told] for row in differ]

@@ -8,6 +8,7 @@ import pytest
 from crash_runs import died
 
 from sawbones.faults.model.detached_graph.check import check
+from sawbones.faults.optimizer.stale_params.check import check as stale
 
 TURNS = """
 import torch
@@ -76,3 +77,30 @@ def test_bare_tensors_and_a_loss_that_is_not_recognised_are_seen_as_well(
 
 def test_bare_tensors_that_only_the_others_step_cuts_off_are_silent(tmp_path: Path) -> None:
     assert not list(check(died(tmp_path, BARE.format(cut="", none=True))))
+
+
+REPLACED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+for layer in (net[0], net[2]):
+    layer.weight = nn.Parameter(torch.randn_like(layer.weight) / 3)
+    layer.bias = nn.Parameter(torch.zeros_like(layer.bias))
+seen = []
+for _ in range(20):
+    rows = torch.randn(16, 4)
+    loss = (net(rows)[:, 0] - rows.sum(1)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    seen.append(loss.detach().numpy())
+"""
+
+
+def test_tensors_that_left_the_model_are_not_cut_off_from_it(tmp_path: Path) -> None:
+    run = died(tmp_path, REPLACED)
+    assert not list(check(run))
+    assert [f.status for f in stale(run)] == ["proven"]

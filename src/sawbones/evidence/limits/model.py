@@ -199,7 +199,7 @@ LOSS_CALM = Limit(
 )
 GRADIENT_LEFT = Limit(
     1e-3,
-    "gradient per weight of the first third of the layers over that of the last layers",
+    "gradient per entry that arrives at the first third of the layers over that of the last layers",
     "healthy depths lose a factor of ten at most; Adam's epsilon begins to matter below",
 )
 GRADIENT_ORDER = Limit(

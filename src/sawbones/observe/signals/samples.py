@@ -98,7 +98,7 @@ class SampleLog:
         if plain.min() < 0 or plain.max() >= _MAX_ID or plain.max() < 2:
             return
         ends = _ends(plain)
-        self._count_ids(plain[~ends], phase, argument)
+        self._count_ids(plain[~(ends | _ends(plain.T).T)], phase, argument)  # time may come first
         self._token_copies.saw(phase, plain, ends)
         self._given = plain if phase == "train" else None
         if phase == "train" and len(self._rows) < MAX_BATCHES:
@@ -276,7 +276,7 @@ class SampleLog:
     def _token_shift(self) -> kinds.TokenShift | None:
         train, held_out = self._histograms["train"], self._histograms["eval"]
         both = [(train[argument], held_out[argument]) for argument in train if argument in held_out]
-        if not both and len(train) == len(held_out) == 1:  # once by place and once by name
+        if not both and len(train) == len(held_out) == 1 and _is_one_argument(*train, *held_out):
             both = list(zip(train.values(), held_out.values(), strict=True))
         most = max(both, key=lambda pair: int(pair[0].sum()), default=None)
         return token_shift(*most) if most is not None else None
@@ -293,6 +293,12 @@ class SampleLog:
     def _token_rows(self) -> kinds.TokenRows:
         rows = read_rows(self._rows, self._targets, self._of_call)
         return answers_by_length(rows, self._answers) if len(self._answers) >= 10 else rows
+
+
+def _is_one_argument(first: str, second: str) -> bool:
+    """Given to one module, once by place and once by name."""
+    (module, _, place), (other, _, name) = first.partition(" "), second.partition(" ")
+    return module == other and place.startswith("[0]") != name.startswith("[0]")
 
 
 def _newcomer(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> tuple[int, float, float]:

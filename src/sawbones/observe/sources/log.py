@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.sources.alike import are_prepared_alike
 from sawbones.observe.sources.containers import (
     LEAST_ROWS,
     Hashes,
@@ -46,6 +47,7 @@ MAX_VERSIONS = 600
 MAX_SECONDS = 6.0  # spent on looking, in all
 LARGE, MAX_LARGE = 1 << 20, 1 << 25  # values of one large container, and of all of them together
 MAX_ROWS_SEEN = 1 << 17
+SOME_ROWS = 64  # of each phase whose values are looked for in what the script holds
 SCORED = ("copies", "scrambled")  # changes after which the score is looked at
 CALLS_COMPARED = 24
 COLUMNS_COMPARED = 256
@@ -66,6 +68,7 @@ class Version:
     rows: Rows
     event: int  # of which look: what appears together has the same
     is_remade: bool = False  # in place, by a later line
+    is_rewritten: bool = False  # made in place of an earlier one
 
     @property
     def count(self) -> int:
@@ -113,6 +116,7 @@ class SourceLog:
         self._width: int | None = None
         self._latest: Call | None = None
         self._given: list[Numbers] = []  # to the model at once, in evaluation
+        self._some: dict[str, list[Numbers]] = {"train": [], "eval": []}  # of the first rows
         self._trained: list[weakref.ref[Any]] = []  # models
         self._is_next_fold = False  # another model is trained, after an evaluation
 
@@ -153,7 +157,8 @@ class SourceLog:
         if rows.numbers.size > LARGE and not self._has_room(key, rows):
             return
         digest = _digest(rows.hashes)
-        if key in self._known:
+        is_rewritten = key in self._known
+        if is_rewritten:
             if self._known[key][1] == digest:
                 return
             self._versions[self._known[key][2]].is_remade = True
@@ -161,9 +166,8 @@ class SourceLog:
         self._known[key] = (value, digest, len(self._versions))
         site = self._site(frame, line)
         self._trace.append((site, name, len(self._versions), self._caller(frame)))
-        self._versions.append(
-            Version(frame.f_code, site.file, line, frame.f_lineno, name, depth, rows, self._events)
-        )
+        where = frame.f_code, site.file, line, frame.f_lineno, name, depth
+        self._versions.append(Version(*where, rows, self._events, is_rewritten=is_rewritten))
 
     def _has_room(self, key: tuple[Any, int], rows: Rows) -> bool:
         """Whether a large container is noted by itself. One that is filled row by row is noted
@@ -244,6 +248,8 @@ class SourceLog:
         if numbers is None or (self._width is not None and numbers.shape[1] != self._width):
             return
         self._width = numbers.shape[1]
+        if sum(map(len, self._some[phase])) < SOME_ROWS:
+            self._some[phase].append(numbers[:SOME_ROWS].copy())
         call = Call(phase, hash_rows(numbers), _columns(numbers), given.is_floating_point())
         self._latest = call
         self._evaluated_after_training |= phase == "eval" and self.done
@@ -334,8 +340,13 @@ class SourceLog:
         plan = replace(
             plan, left_out=left_out(self._versions, set(self._seen["train"]), self._again)
         )
+        placing = Placing(self._versions)
         plan = replace(
-            plan, by_hand=self.is_loss_by_hand, calls=calls, windows=self._windows_of_a_series()
+            plan,
+            by_hand=self.is_loss_by_hand,
+            calls=calls,
+            windows=self._windows_of_a_series(placing),
+            is_prepared_alike=self._is_prepared_alike(placing),
         )
         if plan.why:
             return plan
@@ -360,8 +371,13 @@ class SourceLog:
         """What the script held, line by line, until it trained."""
         return () if self.why else self._versions
 
-    def _windows_of_a_series(self) -> Windows | None:
-        placing = Placing(self._versions)
+    def _is_prepared_alike(self, placing: Placing) -> bool:
+        if not all(self._some.values()):
+            return False
+        trained, evaluated = (np.concatenate(self._some[phase]) for phase in ("train", "eval"))
+        return are_prepared_alike(self._versions, placing, trained, evaluated)
+
+    def _windows_of_a_series(self, placing: Placing) -> Windows | None:
         found = find_windows(
             self._versions,
             placing,

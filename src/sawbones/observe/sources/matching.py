@@ -266,18 +266,18 @@ class Matching:
         return Future(place_of(start, names), tuple(range(moment, known.count)))
 
     def paths(self, calls: Sequence[tuple[str, int, Sequence[int]]]) -> CopyPaths | None:
-        """Rows that could be copies of one training row each: some that are trained on, some that
-        are only evaluated; where the model meets them; and the line that made what is evaluated.
+        """Rows that could be copies of one training row, two and two: some that are trained on, some
+        that are only evaluated; where the model meets them; and the line that made what is evaluated.
         """
         known, labels, at = self._known, self._label_values(), self._at
         if known is None or labels is None or at is None:
             return None
         trained = met_places(calls, "train", known.rows_of, known.trained)
         evaluated = met_places(calls, "eval", known.rows_of, set(known.evaluated))
-        triples = same_label_rows(labels, list(trained), list(evaluated))
-        if triples is None:
+        groups = same_label_rows(labels, list(trained), list(evaluated))
+        if groups is None:
             return None
-        first, second, held = triples
+        first, second, held, again = groups
         made = [
             x
             for v, x in enumerate(self._versions)
@@ -287,10 +287,10 @@ class Matching:
             and not set(self._base[v].tolist()) & known.trained
         ]
         return CopyPaths(
-            rows=(*held, *second),
-            taken=(*first, *first),
+            rows=(*held, *again, *second),
+            taken=(*first, *first, *first),
             train=tuple(trained[i] for i in (*first, *second)),
-            eval=tuple(evaluated[i] for i in held),
+            eval=tuple(evaluated[i] for i in (*held, *again)),
             made=Site(made[-1].file, made[-1].line, made[-1].code.co_name) if made else None,
         )
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from sawbones.observe.sources.containers import Numbers
 
-TRIPLES = 8
-LEAST_TRIPLES = 4
+GROUPS = 8
+LEAST_GROUPS = 4
 MOST_CLASSES = 20  # labels with more values are a quantity
 
-Triples = tuple[list[int], list[int], list[int]]
+Groups = tuple[list[int], list[int], list[int], list[int]]
 
 
 def met_places(
@@ -35,28 +35,35 @@ def met_places(
 
 def same_label_rows(
     labels: Numbers, trained: Sequence[int], evaluated: Sequence[int]
-) -> Triples | None:
-    """Two training rows and an evaluated one, with one label (of a quantity: the nearest), some
+) -> Groups | None:
+    """Two training rows and two evaluated ones, with one label (of a quantity: the nearest), some
     times over; None where there are too few.
     """
     is_class = len(np.unique(labels)) <= MOST_CLASSES
-    free = sorted(trained, key=lambda i: (labels[i], i))
-    values = np.array([labels[i] for i in free])
     used: set[int] = set()
-    first, second, held = [], [], []
+    groups: list[list[int]] = []
     for row in _spread(evaluated):
-        near = np.argsort(np.abs(values - labels[row]), kind="stable")
-        pair = [free[k] for k in near[: 4 * TRIPLES].tolist() if free[k] not in used][:2]
-        if len(pair) < 2 or (is_class and any(labels[i] != labels[row] for i in pair)):
+        free = ([i for i in rows if i not in used] for rows in (trained, [row, *evaluated]))
+        group = [i for rows in free for i in _nearest(labels, rows, row)]
+        is_far = is_class and any(labels[i] != labels[row] for i in group)
+        if row in used or len(group) < 4 or is_far:
             continue
-        used.update(pair)
-        first.append(pair[0])
-        second.append(pair[1])
-        held.append(row)
-    return (first, second, held) if len(held) >= LEAST_TRIPLES else None
+        used.update(group)
+        groups.append(group)
+    if len(groups) < LEAST_GROUPS:
+        return None
+    first, second, held, again = ([group[k] for group in groups] for k in range(4))
+    return first, second, held, again
+
+
+def _nearest(labels: Numbers, rows: Sequence[int], row: int) -> list[int]:
+    """Two rows with the labels nearest to that of this one, the first of those that are equal."""
+    rows = list(dict.fromkeys(rows))
+    near = np.argsort(np.abs(labels[rows] - labels[row]), kind="stable")
+    return [rows[k] for k in near[:2].tolist()]
 
 
 def _spread(rows: Sequence[int]) -> list[int]:
     """A few of them, from beginning to end."""
-    chosen = np.linspace(0, len(rows) - 1, min(TRIPLES, len(rows))).astype(int)
+    chosen = np.linspace(0, len(rows) - 1, min(GROUPS, len(rows))).astype(int)
     return [rows[k] for k in dict.fromkeys(chosen.tolist())]

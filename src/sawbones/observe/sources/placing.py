@@ -49,14 +49,8 @@ class Placing:
             self._by_labels(number)
             or self._by_rows(here.rows, number)
             or self._by_map(here.rows, number)
+            or self._by_count(here.rows, number)
         )
-        if found is None:
-            earlier = [
-                u
-                for u in range(number)
-                if self._versions[u].count == here.count and self.space[u] >= 0
-            ]
-            found = (self.space[earlier[-1]], self.base[earlier[-1]]) if earlier else None
         if found is None:
             found = (number, np.arange(here.count))
         self.space.append(found[0])
@@ -116,6 +110,23 @@ class Placing:
                 if _is_copy(rows.numbers, other.rows.numbers[places]):
                     return self.space[u], self.base[u][places]
         return None
+
+    def _by_count(self, rows: Rows, number: int) -> tuple[int, Places] | None:
+        """Where the latest container of as many rows has them. Two parts of one split may be equally
+        long: then only the part that these are a scaled copy of can be theirs.
+        """
+        count = len(rows.hashes)
+        earlier = [
+            u
+            for u in range(number - 1, -1, -1)
+            if self._versions[u].count == count and self.space[u] >= 0
+        ]
+        if not earlier:
+            return None
+        if len({(self.space[u], np.sort(self.base[u]).tobytes()) for u in earlier}) > 1:
+            tried = earlier[:_LOOKED_BACK]
+            earlier = [u for u in tried if _is_copy(rows.numbers, self._versions[u].rows.numbers)]
+        return (self.space[earlier[0]], self.base[earlier[0]]) if earlier else None
 
     def _as_wide(self, rows: Rows, number: int, or_wider: bool = False) -> Iterator[int]:
         """Earlier containers of the same width, the latest first. Smaller ones cannot hold it.

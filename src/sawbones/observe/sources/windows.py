@@ -50,7 +50,7 @@ class WindowRows:
     holders: frozenset[str]  # variables of windows that reach into the changed rows
 
 
-class _Lookup:
+class Lookup:
     """Values of a series that occur once -> their row."""
 
     def __init__(self, numbers: Numbers) -> None:
@@ -94,7 +94,7 @@ def find_windows(
     if width < 2 or not held:
         return None
     for series in _series(versions, placing, width, held):
-        lookup = _Lookup(versions[series].rows.numbers)
+        lookup = Lookup(versions[series].rows.numbers)
         end_of = _ends(versions, placing, held, given, lookup)
         if all(_share(end_of, seen[phase]) >= RECOGNISED for phase in ("train", "eval")):
             return _planned(versions, placing, seen, series, end_of, held, first)
@@ -134,7 +134,7 @@ def _ends(
     placing: Placing,
     held: Sequence[int],
     given: Sequence[Numbers],
-    lookup: _Lookup,
+    lookup: Lookup,
 ) -> dict[int, int]:
     """Hash of a row that the model is given -> its last row in the series. Rows that were scaled
     since are found by the windows that they were made from, which stand in the same order.

@@ -22,7 +22,8 @@ Nothing is left to confirm: the values are in the batch before any module ran.
 
 ## False alarms
 Missing targets marked by NaN and left out of the loss keep the loss finite: silent. A loss that was
-non-finite before the batch came, or weights that were, have another cause. Masks of -inf that a
+non-finite before the batch came, or weights that were, have another cause. So has a state that the
+model made and is given again, as in a rollout. Masks of -inf that a
 collate function builds do not make the loss non-finite.
 
 ## References
@@ -46,6 +47,7 @@ NEEDS = ("batches", "losses")
 USES = ("nonfinite", "source_lines", "data_code", "loaders")
 EXPLAINS = (
     "optimizer.lr-too-high",
+    "loss.value-range",  # of values that are no numbers any more
     "loss.unstable-log",
     "loop.exploding-gradients",
     "loop.loss-spike",
@@ -54,7 +56,6 @@ EXPLAINS = (
     "loop.amp-no-scaler",
     "data.degenerate-samples",
     "data.unnormalized-input",
-    "evaluation.collapsed-prediction",  # of a model whose weights are no numbers any more
 )
 EXPERIMENT = None
 
@@ -68,7 +69,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     number = int(run.steps["step"][step])
     seen = [b for b in batches if b.step <= number]
-    bad = [(b, t) for b in seen for t in b.tensors if t.get("nonfinite")]
+    # What the run has made itself and gives to its model again is no data.
+    given = [(b, t) for b in seen for t in b.tensors if not t.get("from_graph")]
+    bad = [(b, t) for b, t in given if t.get("nonfinite")]
     if not bad or number - bad[0][0].step > 1:
         return
     batch, tensor = bad[0]

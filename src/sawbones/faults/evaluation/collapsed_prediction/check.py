@@ -70,6 +70,8 @@ def check(run: Run) -> Iterator[Finding]:
     trained = _scores_of_training(run)
     if run.num_steps < MIN_STEPS or (not late and len(trained) < LAST):
         raise NothingToJudge(f"no evaluation after {MIN_STEPS} steps, and no scores of training")
+    if len(run.losses) and not np.isfinite(run.losses[-1]):
+        raise NothingToJudge("the answers are no numbers any more: the largest of them is no class")
     found = (_by_argmax(run, late[-LAST:]) or _by_comparison(run)) if late else None
     if found is None:
         yield from _in_training(trained)

@@ -24,12 +24,15 @@ Training goes well and validation is close to chance from the start.
 
 ## Confirm it
 Both inputs are measured where they enter the model. Proven where a copy of a training row reaches
-the model otherwise in evaluation, while copies within training reach it alike.
+the model otherwise in evaluation, while copies within training, and within evaluation, reach it
+alike.
 
 ## False alarms
 Noise, mixing and erasing change the spread of training inputs by less than a factor of two. A later
 stretch of a time series may have another mean: three deviations are beyond that. It may spread less
-than the whole series did, but not so a single window. Samplers that feed noise to a generator are
+than the whole series did, but not so a single window. Where the script holds the rows of both parts
+in one container as the model is given them, or in two that one scale and offset makes of a third,
+they are prepared alike, however far apart they lie. Samplers that feed noise to a generator are
 judged per input tensor and shape. Axes that were fitted to few rows of many columns follow the
 noise of these rows, which then spread far more along them than any other: copies of rows show that
 both parts are prepared alike, and where there was no time to try that, it is a suspicion. One or
@@ -62,7 +65,7 @@ from sawbones.trace.given_lines import given_lines
 from sawbones.trace.locate import locate
 
 NEEDS = ("validation", "evaluation", "steps")
-USES = ("made_tensors", "loaders", "source_lines", "source_change")
+USES = ("made_tensors", "loaders", "source_lines", "source_change", "sources")
 EXPLAINS = ("evaluation.overfitting", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 MIN_BATCHES = 4  # of training, so that it is known how they differ among themselves
@@ -86,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
     if trial.outcome == "moved":
         yield _prepared_twice(run, trial)
         return
-    if trial.outcome == "kept":
+    if trial.outcome == "kept" or run.sources.is_prepared_alike:
         return  # what differs between the parts is in the rows themselves
     if not both or (inside and run.num_steps > MIN_STEPS):
         raise NothingToJudge("no real-valued input of the model in training and in an evaluation")

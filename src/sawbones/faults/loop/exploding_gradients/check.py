@@ -49,7 +49,12 @@ from sawbones.stats.protocol import update_ratios
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "backward")
-EXPLAINS = ("loop.loss-spike", "loss.unstable-log", "optimizer.lr-too-high")
+EXPLAINS = (
+    "loop.loss-spike",
+    "loss.unstable-log",
+    "loss.value-range",  # of values that are no numbers any more
+    "optimizer.lr-too-high",
+)
 EXPERIMENT = "clip_on"
 MIN_STEPS = 10  # a leap needs steps before it to stand out of
 

@@ -47,7 +47,7 @@ from sawbones.evidence import exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.failures import spoiling
+from sawbones.stats.failures import model_paths, spoiling
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.series import diverged, finite
 from sawbones.trace.graph import StepGraph
@@ -57,6 +57,7 @@ NEEDS = ("ops",)
 USES = ("nonfinite",)
 EXPLAINS = (
     "loop.loss-spike",
+    "loss.value-range",  # of values that are no numbers any more
     "loop.exploding-gradients",
     "optimizer.lr-too-high",
     "model.unstable-norm",
@@ -124,7 +125,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _from_deep(run: Run) -> Iterator[_Birth]:
-    paths = _model_paths(run)
+    paths = model_paths(run)
     for deep, record in spoiling(run):
         if record.get("reason") == "weights already non-finite":
             continue
@@ -138,23 +139,6 @@ def _from_deep(run: Run) -> Iterator[_Birth]:
         yield _Birth(
             deep.step, record["name"], as_site(record.get("site")), low, high, number, phase, inside
         )
-
-
-def _model_paths(run: Run) -> set[str]:
-    """The model's modules, but for criteria that it keeps: those have no parameters and end in a
-    single number.
-    """
-    ends = (
-        {op.module for op in run.deep[0].ops for v in op.outputs if not v.shape and v.requires_grad}
-        if run.deep
-        else set()
-    )
-    criteria = {m.path for m in run.modules if m.path in ends and not m.num_params}
-    return {
-        m.path
-        for m in run.modules
-        if m.path and not any(m.path == c or m.path.startswith(c + ".") for c in criteria)
-    }
 
 
 def _behind(deep: DeepStep, record: Mapping[str, Any], paths: set[str]) -> Iterator[_Birth]:
@@ -179,7 +163,7 @@ def _from_journal(run: Run) -> Iterator[_Birth]:
     if record is None or not record.inputs or any(i.nonfinite for i in record.inputs):
         return
     site = record.site
-    paths = _model_paths(run)
+    paths = model_paths(run)
     inside = {
         op.site
         for deep in run.deep[:1]

@@ -4,7 +4,9 @@
 A loss that compares outputs with targets, how the value that the backward pass starts from changes
 with it, and the way that the optimizer goes: down, or up with `maximize=True`. Fires when the steps
 climb the loss on every deep step, whether by a minus sign before the backward pass or by the
-optimizer, and the loss itself has grown since the first of them. Needs two deep steps.
+optimizer, and the loss itself has grown since the first of them. Also when the scores of
+cross_entropy are distances on every deep step, as they are: sums of squared differences, norms of
+differences, or what cdist gives. Needs two deep steps.
 
 ## Why it matters
 Every step makes the answers worse. The number that is printed may even fall, since it is the
@@ -24,7 +26,8 @@ accuracy goes under chance.
 
 ## Confirm it
 The script runs again with every gradient turned round before the step. Confirmed when the loss then
-ends clearly lower than it began; refuted when it does not.
+ends clearly lower than it began; refuted when it does not. Where distances are taken for scores,
+these are turned round instead.
 
 ## False alarms
 Rewards and log-likelihoods are maximised by minimising their negative: they are no loss against
@@ -45,8 +48,9 @@ from collections.abc import Iterator, Sequence
 from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import loss as loss_limits
 from sawbones.evidence.limits import signs as limits
-from sawbones.schema import Finding, Fix, Run
+from sawbones.schema import Finding, Fix, Op, Run
 from sawbones.stats.loss_calls import Seen, carrying
+from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 from sawbones.trace.operators import AGAINST_TARGETS
 
@@ -59,6 +63,12 @@ EXPLAINS = (
     "evaluation.collapsed-prediction",
 )
 EXPERIMENT = "gradient_turned"
+_OVER_CLASSES = "cross_entropy"
+_SCALING = frozenset(
+    {"mul", "div", "sqrt", "mul_", "div_", "add"}
+)  # by numbers: none is below zero
+_SQUARES = frozenset({"pow", "square", "mul"})
+_NORMS = frozenset({"norm", "vector_norm", "linalg_norm", "linalg_vector_norm"})
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -81,6 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     first, last = _value(known[0]), _value(known[-1])
     if len(turned) < len(known) or not limits.GROWN.reached_by(last / first):
+        yield from _distances(known)
         return
     fn, optimizer = known[0].call.fn, run.optimizers[0] if run.optimizers else None
     backward = next((e.site for e in run.of_kind("backward") if e.site is not None), None)
@@ -120,6 +131,54 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix(fix),
     )
+
+
+def _distances(known: Sequence[Seen]) -> Iterator[Finding]:
+    """The farthest class is the likeliest: what is small for the right class is given to a loss that
+    makes its score large.
+    """
+    found = [(s, made) for s in known if s.call.fn == _OVER_CLASSES and (made := _far(s))]
+    call = known[0].call
+    if len(found) < len(known) or call.site is None:
+        return
+    made = found[0][1]
+    yield finding(
+        f"{call.fn} is given distances as scores: the farthest class counts as the likeliest",
+        locate(made, call),
+        (
+            counted(
+                f"{made.name} makes the scores of differences, none of them below zero, on "
+                f"{len(found)} of {len(known)} deep steps",
+                len(found),
+                len(known),
+                limits.ALWAYS,
+                signal="loss_calls",
+                steps=[s.deep.step for s, _ in found],
+            ),
+        ),
+        Fix("Give the loss the negative of the distances."),
+        at_most="suspected",  # the trial shows whether it is the cure
+        params={"file": call.site.file, "line": call.site.line},
+    )
+
+
+def _far(seen: Seen) -> Op | None:
+    """The operator that makes the scores, where they are distances."""
+    graph = StepGraph(seen.deep, with_no_grad=True)
+    value, before = seen.call.input, seen.call.op
+    if value.min is None or limits.NEGATIVE.undercut_by(value.min):
+        return None
+    made = graph.origin(value, before)[1]
+    while made is not None and made.name in _SCALING and len(made.inputs) == 1:
+        made = graph.origin(made.inputs[0], made.index)[1]
+    if made is None or made.name == "cdist":
+        return made
+    squares = graph.origin(made.inputs[0], made.index)[1] if made.inputs else None
+    if made.name in ("sum", "mean") and squares is not None and squares.name in _SQUARES:
+        squares = graph.origin(squares.inputs[0], squares.index)[1]
+    elif made.name not in _NORMS:
+        return None
+    return made if squares is not None and squares.name in ("sub", "rsub") else None
 
 
 def _climbing(run: Run) -> bool | None:

@@ -121,13 +121,15 @@ def _never_reached(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
 
 
 def _starved_optimizer(run: Run, turns: list[int]) -> Iterator[Finding]:
-    """One optimizer of several steps, and nothing that it holds ever gets a gradient: what its
-    model makes, perhaps in an earlier step, is taken out of the graph on the way to its loss.
+    """One optimizer of several steps, and nothing that it holds of a model ever gets a gradient:
+    what that makes, perhaps in an earlier step, is taken out of the graph on the way to its loss.
     """
     without = _without_gradient(run)
+    # what is in none of the models that ran makes nothing that could be cut off
+    of_models = [t for t in run.tensors if t.in_model] or run.tensors
     for optimizer in run.optimizers:
         index = optimizer.index
-        held = [t for t in run.tensors if t.requires_grad and t.optimizer == index]
+        held = [t for t in of_models if t.requires_grad and t.optimizer == index]
         mine = [d for d in run.deep if d.step < len(turns) and turns[d.step] == index]
         cuts = [
             (as_site(cut.get("site")), deep.step)

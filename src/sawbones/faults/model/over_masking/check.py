@@ -55,6 +55,7 @@ NEEDS = ("deep",)
 USES = ("nonfinite", "made_tensors")
 EXPLAINS = (
     "optimizer.lr-too-high",
+    "loss.value-range",  # of values that are no numbers any more
     "loss.unstable-log",
     "loop.exploding-gradients",
     "loop.loss-spike",

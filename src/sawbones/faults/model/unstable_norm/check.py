@@ -4,8 +4,8 @@
 A run whose values or weights turned non-finite, and a normalisation written by hand in it: a
 reciprocal root or a division whose divisor is a variance, a standard deviation, a norm or a mean of
 squares, with no epsilon added and no clamp. Fires when the first non-finite value comes out of that
-division, out of its gradient (the weights are already spoiled at the next step), or when a module
-has eps=0.
+division, out of its gradient (the weights are already spoiled at the next step), out of the
+gradient of a root of such a spread, whatever is added behind the root, or when a module has eps=0.
 
 ## Why it matters
 Any constant row, padded position or dead channel has variance 0: one of them is enough for NaN in
@@ -42,7 +42,7 @@ import numpy as np
 from sawbones.evidence import compared, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.failures import first_nonfinite, spoiled_before, unguarded
+from sawbones.stats.failures import Birth, first_nonfinite, rooted, spoiled_before, unguarded
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
@@ -50,6 +50,7 @@ NEEDS = ("deep", "ops")
 USES = ("nonfinite",)
 EXPLAINS = (
     "optimizer.lr-too-high",
+    "loss.value-range",  # of values that are no numbers any more
     "loss.unstable-log",
     "loop.exploding-gradients",
     "loop.loss-spike",
@@ -66,27 +67,34 @@ def check(run: Run) -> Iterator[Finding]:
     if birth is None:
         return
     candidates: dict[object, tuple[Op, str]] = {}
+    roots: dict[object, tuple[Op, str]] = {}
     for deep in run.deep:
-        for op, made in unguarded(StepGraph(deep, with_no_grad=True)):
-            candidates.setdefault(op.site, (op, made))
+        graph = StepGraph(deep, with_no_grad=True)
+        for known, pairs in ((candidates, unguarded(graph)), (roots, rooted(run, graph))):
+            for op, made in pairs:
+                known.setdefault(op.site, (op, made))
     given_bad = any(value.nonfinite for value in birth.inputs)
     divides = birth.op in _DIVIDING
+    if birth.phase == "backward" and birth.site in roots and not given_bad:
+        yield _root_without_slope(run, birth, *roots[birth.site])
+        return
     here = candidates.get(birth.site) if divides and not given_bad else None
-    if here is None and candidates and _calm_before(run, birth.step):
+    if here is None and (candidates or roots) and _calm_before(run, birth.step):
         backward = birth.phase == "backward" and not divides
         if spoiled_before(birth) or backward:
-            here = next(iter(candidates.values()))
+            here = next(iter((candidates or roots).values()))
     if here is None:
         yield from _module_without_eps(run, birth.step)
         return
     op, made = here
+    verb = "divides by" if op.site in candidates else "takes the root of"
     before = float(run.losses[max(birth.step - 1, 0)]) if len(run.losses) else math.nan
     yield finding(
         "A normalisation divides by a spread that can be zero",
         locate(op),
         (
             context(
-                f"{op.name} at {op.site} divides by {made} of the values, nothing is added to it",
+                f"{op.name} at {op.site} {verb} {made} of the values, nothing is added to it",
                 signal="ops",
                 steps=(run.deep[0].step,),
             ),
@@ -100,6 +108,25 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Add a small epsilon under the root (or to the divisor), such as 1e-5."),
         at_most="proven" if op.site == birth.site else "likely",
+    )
+
+
+def _root_without_slope(run: Run, birth: Birth, op: Op, made: str) -> Finding:
+    """An epsilon behind the root keeps the division finite, and not its gradient."""
+    low = min((v.min for v in birth.inputs if v.min is not None), default=0)
+    return finding(
+        "A root is taken of a spread that is zero: it has no slope there",
+        locate(op),
+        (
+            exact(
+                f"at step {birth.step} {birth.op} was given {made} of the values, all finite and "
+                f"as small as {low:g}, and its gradient is not finite",
+                1,  # gradients that are not finite
+                signal="ops",
+                steps=(birth.step,),
+            ),
+        ),
+        Fix("Add the epsilon under the root, such as 1e-5, not behind it."),
     )
 
 

@@ -2,8 +2,9 @@
 
 ## What it sees
 The gradient of every weight matrix, per entry, in the order of the layers, on the first recorded
-step. Fires when there are at least six, when the first third gets less than a thousandth of what
-the last ones get, and when the gradient falls with depth (rank correlation over 0.8).
+step. Fires when there are at least six, when nothing up to the end of the first third (matrices,
+biases, gains, embeddings) gets a thousandth of what the last ones get, and when the gradient falls
+with depth (rank correlation over 0.8).
 
 ## Why it matters
 The first layers do not learn; the deep model is a shallow one on top of random features.
@@ -23,8 +24,8 @@ Loss stays at chance although everything runs, and a shallower copy of the model
 No experiment: the gradients, measured before training has changed much, make it likely.
 
 ## False alarms
-Embeddings get gradients for few rows and are left out, as are biases and the scales of
-normalisations. Frozen layers have no gradient at all and are not counted. A pretrained or residual
+Queries and keys of an attention that looks everywhere alike get next to nothing, however near they
+are to the end: the gains, biases and embeddings around them show what arrives. Frozen layers have no gradient at all and are not counted. A pretrained or residual
 network spreads its gradients within a factor of a hundred or so. A zero-initialised head shows only
 in the first step and as zero, not as a slope.
 
@@ -55,13 +56,13 @@ _SATURATING = ("Sigmoid", "Tanh", "Hardtanh", "Softsign", "LogSigmoid")
 def check(run: Run) -> Iterator[Finding]:
     gradients = run.statistics["grad_l2"]
     rows = [row for row in gradients if np.isfinite(row).all()][:3]
-    seen = [own for row in rows if len(own := _by_layer(run, row)) >= MIN_LAYERS]
+    seen = [(own, row) for row in rows if len(own := _by_layer(run, row)) >= MIN_LAYERS]
     if not seen:
         raise NothingToJudge(f"no {MIN_LAYERS} layers of weights had a finite gradient")
-    falls = [_fall(own) for own in seen]
+    falls = [_fall(own, _arriving(run, row, own)) for own, row in seen]
     if not all(map(limits.GRADIENT_LEFT.kept_by, falls)):
         return
-    own = seen[0]
+    own, _ = seen[0]
     first, last = own[0], own[-1]
     factor = last[1] / max(first[1], float(np.finfo(np.float32).smallest_subnormal))
     yield finding(
@@ -101,8 +102,26 @@ def _by_layer(run: Run, row: npt.NDArray[np.float32]) -> list[tuple[Tensor, floa
     ]
 
 
-def _fall(own: list[tuple[Tensor, float]]) -> float | None:
-    """First third against the last, None when it does not follow the order of the layers."""
+def _arriving(run: Run, row: npt.NDArray[np.float32], own: list[tuple[Tensor, float]]) -> float:
+    """Gradient per entry at the middle of the first third: the median of its matrices, or the most
+    that a bias, a gain or an embedding gets up to there, which shows what arrives when the matrices
+    beside it only route. What the whole model holds for itself may be used at its end.
+    """
+    first = own[: max(len(own) // 3, 1)]
+    matrices = {t.index for t, _ in own}
+    end = first[len(first) // 2][0].index
+    others = (
+        float(row[t.index]) / math.sqrt(t.numel)
+        for t in run.tensors
+        if t.index <= end and t.index not in matrices and "." in t.name and t.requires_grad
+    )
+    return max([float(np.median([value for _, value in first])), *others])
+
+
+def _fall(own: list[tuple[Tensor, float]], arriving: float) -> float | None:
+    """What arrives against the last third, None when gradients do not follow the order of the
+    layers.
+    """
     values = np.array([value for _, value in own])
     third = max(len(values) // 3, 1)
     late = float(np.median(values[-max(2, third // 2) :]))
@@ -112,7 +131,7 @@ def _fall(own: list[tuple[Tensor, float]]) -> float | None:
     order = float(np.corrcoef(ranks, np.arange(len(values)))[0, 1])
     if not limits.GRADIENT_ORDER.reached_by(order):
         return None
-    return float(np.median(values[:third])) / late
+    return arriving / late
 
 
 def _where(run: Run, tensors: list[Tensor]) -> tuple[Site, ...]:

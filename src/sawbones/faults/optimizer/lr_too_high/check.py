@@ -59,6 +59,7 @@ NEEDS = ("steps", "losses", "optimizers")
 USES = ("source_numbers",)
 EXPLAINS = (
     "loop.exploding-gradients",
+    "loss.value-range",  # of values that are no numbers any more
     "loop.loss-spike",
     "loss.unstable-log",
     "model.unstable-norm",
