@@ -22,8 +22,7 @@ CHOSEN_DECAY = Limit(
 GAIN_LOST = Limit(
     0.1,
     "share of a normalisation gain that decay alone takes over the run",
-    "a tenth changes what the layer passes on; a hundredth is less than what learning moves a gain",
-    weak=0.01,
+    "a tenth changes what the layer passes on; some hundredths are what learning moves a gain by",
 )
 SQUARED_MATRICES = Limit(
     0.8,

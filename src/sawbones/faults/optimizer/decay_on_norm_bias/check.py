@@ -5,7 +5,7 @@ The parameter groups: which tensors an optimizer holds with a weight decay above
 gains (one-dimensional parameters of a module that normalises) in such a group, together with
 matrices, with a decay that somebody asked for: at least twice the default of the class. It is
 likely where another group is spared, so that somebody meant to tell them apart, or where decay
-alone takes a tenth of the gains over the run; from a hundredth on it is a suspicion.
+alone takes a tenth of the gains over the run; else it is a suspicion.
 
 ## Why it matters
 Decay pulls gains to zero and so undoes the normalisation; biases carry no capacity that decay could
@@ -33,8 +33,7 @@ AdamW(model.parameters(), lr) decays everything by 0.01 because torch's default 
 what most healthy scripts have, and nothing is said about it, nor about coupled decay of SGD and
 Adam over a whole network, which is common practice, nor about a network without normalisation,
 whose biases lose next to nothing. One decay for all parameters is a convention of many published
-programs: it stays silent where a run is too short for it to matter, and a suspicion where not
-much is lost. A decay of 0 and groups by dimension stay silent.
+programs, and what it takes in a short run is lost in the noise: a suspicion at most. A decay of 0 and groups by dimension stay silent.
 
 ## References
 He et al., Bag of Tricks for Image Classification (2019), "no bias decay"; nanoGPT and every BERT
@@ -49,7 +48,7 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import optimizer as limits
-from sawbones.schema import Evidence, Finding, Fix, Module, Optimizer, Run, Site, Tensor
+from sawbones.schema import Finding, Fix, Module, Optimizer, Run, Site, Tensor
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import calls_of
 
@@ -72,8 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         decay = max((t.weight_decay for t in vectors), default=0)
         if matrices and limits.CHOSEN_DECAY.reached_by(decay):
             gains = [t for t in vectors if t.name.rpartition(".")[0] in normalising]
-            lost = _lost(run, decay)
-            if gains and (_spares_some(optimizer) or limits.GAIN_LOST.suspected_by(lost)):
+            if gains:
                 yield _finding(run, optimizer, len(held), vectors, gains, decay)
 
 
@@ -100,11 +98,6 @@ def _spares_some(optimizer: Optimizer) -> bool:
     return len(decays) > 1 and 0 in decays
 
 
-def _lost(run: Run, decay: float) -> float:
-    """What decay alone takes from a parameter over the run, as a share."""
-    return float(1 - np.exp(-decay * np.nansum(run.steps.get("lr", np.zeros(0)))))
-
-
 def _finding(
     run: Run,
     optimizer: Optimizer,
@@ -113,7 +106,9 @@ def _finding(
     gains: list[Tensor],
     decay: float,
 ) -> Finding:
-    lost = _lost(run, decay)
+    lost = float(1 - np.exp(-decay * np.nansum(run.steps.get("lr", np.zeros(0)))))
+    spares = _spares_some(optimizer)
+    default = ADAMW_DEFAULT if optimizer.cls == "AdamW" else 0
     shown = ", ".join(t.name for t in gains[:3])
     return finding(
         f"Weight decay {decay:g} also acts on normalisation gains and biases",
@@ -128,26 +123,27 @@ def _finding(
                 value=len(vectors),
                 expected=0,
             ),
-            *_weighed(optimizer, decay, lost),
+            compared(
+                f"weight_decay={decay:g} in {optimizer.cls}, whose default is {default:g}"
+                + "; another group is spared" * spares,
+                decay,
+                limits.CHOSEN_DECAY,
+                expected=0,
+                signal="optimizers",
+            ),
+            context(
+                f"decay alone shrinks them by {lost:.2%} over this run",
+                signal="steps",
+                value=lost,
+                expected=0,
+            ),
         ),
         Fix(
             "Put parameters with fewer than two dimensions into a group of their own with "
             "weight_decay=0.0."
         ),
-        at_most="likely",
+        at_most="likely" if spares or limits.GAIN_LOST.reached_by(lost) else "suspected",
     )
-
-
-def _weighed(optimizer: Optimizer, decay: float, lost: float) -> tuple[Evidence, Evidence]:
-    default = ADAMW_DEFAULT if optimizer.cls == "AdamW" else 0
-    chosen = f"weight_decay={decay:g} in {optimizer.cls}, whose default is {default:g}"
-    taken = f"decay alone shrinks them by {lost:.2%} over this run"
-    if _spares_some(optimizer):
-        chosen += "; another group is spared"
-        reading = compared(chosen, decay, limits.CHOSEN_DECAY, expected=0, signal="optimizers")
-        return reading, context(taken, signal="steps", value=lost, expected=0)
-    reading = compared(taken, lost, limits.GAIN_LOST, expected=0, signal="steps")
-    return context(chosen, signal="optimizers", value=decay, expected=0), reading
 
 
 def _groups_near(run: Run, optimizer: Optimizer) -> list[Site]:
