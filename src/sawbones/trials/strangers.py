@@ -183,7 +183,7 @@ def _changed(
 
 
 def _errors(
-    bench: Bench, run: Run, held: Sequence[Population], change: RowChange, **options: bool
+    bench: Bench, run: Run, held: Sequence[Population], change: RowChange, **options: Any
 ) -> Errors | str:
     """Empty where the evaluation was not met again."""
     steps = None if run.ending.kind == "finished" else run.num_steps

@@ -118,7 +118,7 @@ class LaterWindows:
             seen
             # time first, as recurrent layers want it, or channels first
             for axis in range(1, known.ndim)
-            if (seen := _compared(*(r.swapaxes(1, axis) for r in (known, held)), before, answers))
+            if (seen := _compared(known.swapaxes(1, axis), held.swapaxes(1, axis), before, answers))
         ]
         return max(found, key=lambda seen: (seen.ahead > 0, seen.between), default=None)
 

@@ -11,7 +11,7 @@ by a trial: the rows named here are overwritten with others of the same label.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -175,7 +175,7 @@ def _without_groups(
     of_each = tuple(strangers.tolist()), tuple(codes[strangers].tolist())
     copies = _copies(labels, train[out], train[~out])
     one = labels is not None and _has_one_answer(codes, labels, np.concatenate([train, held]))
-    return StrangerRows(name, "group", len(met), *of_each, *copies, one_answer=one)
+    return replace(StrangerRows(name, "group", len(met), *of_each, *copies), one_answer=one)
 
 
 def _has_one_answer(codes: Places, labels: Values, rows: Places) -> bool:
@@ -203,7 +203,9 @@ def _without_future(
     return StrangerRows(name, "time", LEAST_GROUPS, *of_each, *copies)
 
 
-def _copies(labels: Values | None, out: Places, kept: Places) -> tuple[Numbers, ...]:
+def _copies(
+    labels: Values | None, out: Places, kept: Places
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """For each row that goes, one that stays, of the same label where there is any: a split that
     follows the labels then stays where it is. Beside it the same for as many rows that may stay.
     """
