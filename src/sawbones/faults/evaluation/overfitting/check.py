@@ -86,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         or not limits.BEST_IS_EARLY.kept_by(best / (len(values) - 1))
         or not enough.reached_by(last / lowest if lowest else np.inf)
         or not (limits.LEAST_RISE.reached_by(last - lowest) or enough is limits.RISE_BY_HEART)
-        or limits.RISING_STEADILY.undercut_by(np.mean(np.diff(values[best:]) > 0))
+        or limits.RISING_STEADILY.undercut_by(float(np.mean(np.diff(values[best:]) > 0)))
         or not _is_clean(run)
         or _is_put_back(run, steps, values, enough)
     ):
