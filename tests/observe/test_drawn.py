@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.utils.data import (
@@ -63,3 +65,20 @@ def test_one_weight_per_class_draws_the_first_rows_alone() -> None:
 def test_samplers_that_mean_what_they_draw_are_silent(sampler) -> None:
     torch.manual_seed(0)
     assert _said(sampler) == []
+
+
+class _Sampler:
+    pass
+
+
+def test_a_sampler_at_the_address_of_one_that_is_gone_is_counted_by_itself() -> None:
+    drawn, addresses = DrawnRows(), set()
+    for number in range(4):
+        sampler = _Sampler()
+        addresses.add(id(sampler))
+        drawn.built(SimpleNamespace(_index_sampler=sampler), number)
+        drawn.drew(SimpleNamespace(_index_sampler=sampler), [number, number + 1])
+        del sampler  # its address is free again
+    assert len(addresses) < 4
+    found = drawn.record() or []
+    assert [(d.loader, d.draws, d.lowest) for d in found] == [(n, 2, n) for n in range(4)]

@@ -148,6 +148,10 @@ class Masker:
         """How many different values were masked, by where they came from."""
         return {label: len(found) for label, found in sorted(self._found.items())}
 
+    def count_anew(self) -> None:
+        """For the next recording of this process."""
+        self._found = {}
+
     @contextmanager
     def counting(self) -> Iterator[dict[str, set[int]]]:
         """What is masked inside of it, by itself."""

@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sawbones.masking import masker
 from sawbones.observe import ctrl_c, interrupts
 from sawbones.observe.guard import RAISE
 from sawbones.observe.interrupts import HOLDING
@@ -202,6 +203,7 @@ class Session:
             operators.take_off_ended()
             if not _here:
                 origins.forget()
+                masker().count_anew()
             adopt(self.folder)
 
 

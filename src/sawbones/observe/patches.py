@@ -53,7 +53,8 @@ class Patches:
         for what it stands for, and would keep the whole recording.
         """
         ours = {id(new) for new in self._wrappers}
-        for module in [m for name, m in list(sys.modules.items()) if name not in self._modules]:
+        now = sys.modules.copy()  # in one go: whatever is collected meanwhile may import
+        for module in [m for name, m in now.items() if name not in self._modules]:
             for key, value in list(getattr(module, "__dict__", {}).items()):
                 if id(value) in ours:
                     setattr(module, key, _standing(value))

@@ -28,6 +28,7 @@ class _Rows:
 
 class DrawnRows:
     def __init__(self) -> None:
+        self._all: list[_Rows] = []
         self._by_sampler: dict[int, _Rows] = {}  # identities: a sampler may not be hashable
 
     def built(self, loader: Any, index: int) -> None:
@@ -47,7 +48,7 @@ class DrawnRows:
         rows.different.update(numbers)
 
     def record(self) -> list[Drawn] | None:
-        found = [r for r in self._by_sampler.values() if r.readable and r.draws and r.loader >= 0]
+        found = [r for r in self._all if r.readable and r.draws and r.loader >= 0]
         return [
             Drawn(r.loader, r.draws, len(r.different), min(r.different), max(r.different))
             for r in found
@@ -57,12 +58,16 @@ class DrawnRows:
         known = self._by_sampler.get(id(sampler))
         if known is not None and known.sampler() is sampler:
             return known
-        if len(self._by_sampler) >= _MAX_SAMPLERS:
+        if len(self._all) >= _MAX_SAMPLERS:
             return None
         try:
-            return self._by_sampler.setdefault(id(sampler), _Rows(sampler))
+            rows = _Rows(sampler)
         except TypeError:
             return None  # a list of rows: it cannot be referenced weakly
+        self._all.append(rows)
+        # in place of one that is gone and whose identity came again
+        self._by_sampler[id(sampler)] = rows
+        return rows
 
 
 def _number(row: Any) -> int | None:
