@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -135,6 +136,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", action="append", default=[], metavar="GLOB")
+    parser.add_argument("--jobs", type=int, default=1, help="patients at a time, on idle cores")
     parser.add_argument("--out", type=Path, help="also write the table there")
     given = parser.parse_args()
     wanted = given.only or ["*"]
@@ -143,15 +145,19 @@ def main() -> None:
     lines = [f"| {heads} |", f"|{'---|' * (heads.count('|') + 1)}"]
     load = os.getloadavg()[0]
     answers = []
-    for case in cases:
-        answers.append(measured(case))
-        lines.append(row(answers[-1]))
-        print(lines[-1], flush=True)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for answer in pool.map(measured, cases):
+            answers.append(answer)
+            lines.append(row(answer))
+            print(lines[-1], flush=True)
     told = summary(answers)
     print(told)
     if given.out is not None:
         command = " ".join(
-            ["python benchmarks/first_answer.py", *(f"--only {g!r}" for g in given.only)]
+            [
+                f"python benchmarks/first_answer.py --jobs {given.jobs}",
+                *(f"--only {g!r}" for g in given.only),
+            ]
         )
         machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
         at = f"load {load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
