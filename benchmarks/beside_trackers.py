@@ -112,6 +112,7 @@ def watch(net):
 }
 PACKAGES = {"TensorBoard": "tensorboard", "Trackio": "trackio", "MLflow": "mlflow", "W&B": "wandb"}
 HERE, BARE = "Sawbones", "bare"
+PICTURED = tuple(f"beside-{name}" for name in ("tensorboard", "trackio", "mlflow", "sawbones"))
 WANDB_CONTENT = """
 import collections, pathlib, sys
 from sawbones.integrations.logs.wandb_log import records
