@@ -171,6 +171,22 @@ class CopiedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class RecodedLabels:
+    """Answers that are right under another name of each class, beside an evaluation of the same
+    model that is right as it is.
+    """
+
+    number: int  # of the evaluation
+    rows: int
+    score: float
+    renamed: float  # the score under the other names, on the rows that they were not read off
+    judged: int  # of these rows
+    reference: float  # the score of the other evaluation
+    names: tuple[tuple[int, int], ...]  # answer -> label, of those that differ
+    sites: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SwappedChannels:
     served: int
     rows: int
@@ -207,3 +223,4 @@ class Populations:
     worse: tuple[WorsePair, ...] = ()
     put_back: PutBack | None = None
     served: tuple[ServedPair, ...] = ()
+    recoded: RecodedLabels | None = None

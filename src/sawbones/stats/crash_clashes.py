@@ -298,7 +298,8 @@ def attention_clash(call: Refusal, held: Mapping[str, Bound]) -> tuple[Given, Cl
 def _as_written(call: Refusal, name: str, bound: Bound) -> str:
     for operand in call.expression.operands:
         same = operand.bound is not None and operand.bound.shape == bound.shape
-        if operand.keyword == name or (not operand.keyword and same):
+        of_same_kind = not operand.keyword or operand.keyword.endswith(name)
+        if operand.keyword == name or (same and of_same_kind):
             return operand.text
     return name
 

@@ -99,6 +99,9 @@ def refusal(run: Run) -> Refusal | None:
         return None
     frame = inner_frame(died)
     expression = frame.expression or Expression("other", frame.site.code)
+    called = expression.called if expression.kind == "call" else None
+    if called is not None and called.kind in ("tensor", "number", "text"):
+        return None  # it is Python that refuses: a value is no function
     below = library_frames(died)
     layers = [f for f in below if _is_layer(f)]
     if layers:

@@ -15,6 +15,7 @@ from sawbones.observe.populations.copied import copied_rows
 from sawbones.observe.populations.judged import Judged, judged
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.populations.near_texts import joined, near_texts
+from sawbones.observe.populations.recoding import recoded_labels
 from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.observe.populations.undoing import put_back
@@ -61,6 +62,7 @@ def compare_passes(log: PassLog) -> Populations:
         served=tuple(
             replace(p, sites=_sites(found, p.served, p.trained)) for p in served_pairs(found)
         ),
+        recoded=recoded_labels(log.latest()),
     )
 
 

@@ -57,7 +57,7 @@ def judged(number: int, here: Pass, trained: set[int]) -> Judged | None:
     if len(here.hashes) < LEAST_ROWS or len(widths) != 1 or answers is None:
         return None
     wanted = here.wanted
-    kind = _kind(answers, wanted)
+    kind = kind_of(answers, wanted)
     errors: Errors | None = None
     if kind == "classes" and wanted is not None:
         one = answers[:, 0]
@@ -90,7 +90,7 @@ def judged(number: int, here: Pass, trained: set[int]) -> Judged | None:
     )
 
 
-def _kind(answers: Values, wanted: Values | None) -> str:
+def kind_of(answers: Values, wanted: Values | None) -> str:
     if wanted is None or len(wanted) != len(answers) or not np.all(np.isfinite(wanted)):
         return ""
     whole = bool(np.all(wanted == np.round(wanted)) and wanted.min() >= 0)

@@ -184,6 +184,8 @@ def _crashed(run: Run) -> Iterator[Finding]:
         value = int(high) if size is None or high >= size else int(low)
     if value is None:
         return  # what the loss was given is not known
+    if failed is not None and failed.op == "gather" and tensor is None:
+        return  # an index that no batch holds is no label: the model made it
     bound = f"[0, {size - 1}]" if size else "the range of classes"
     step = run.num_steps
     evidence = [

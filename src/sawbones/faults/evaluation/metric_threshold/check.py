@@ -8,6 +8,9 @@ that are probabilities already and the result is cut at 0.5, when the largest ou
 an axis that is not the class axis, along one of length 1 (it is always 0) or over the whole batch
 at once, when class numbers are compared with targets of another numbering, when (N, 1) guesses meet
 (N,) labels so that N x N pairs are averaged, or when real outputs are asked to equal real targets.
+Also when an evaluation is right only under another name of each class (read off half of its rows,
+judged on the other half) while another evaluation of the same model is right as it is: a table of
+classes that was made anew for other rows.
 
 ## Why it matters
 Training is fine and its score is wrong: good models are thrown away, and bad ones kept.
@@ -32,7 +35,7 @@ A regression output may be cut anywhere: only outputs that a logit loss trains c
 never leave [0, 1]. A cut far from 0.5 on logits may have been tuned and stays silent, and so does
 one inside (0, 1) when the scores have stayed in [0, 1]. Pairs that are meant to meet are outputs
 with outputs, or are reduced along one axis; a batch of one sample may well be asked for its one
-largest output.
+largest output. A model that confuses classes has no other names: several of its answers share one.
 
 ## References
 The PyTorch documentation of BCEWithLogitsLoss; a question asked on its forum every month.
@@ -44,16 +47,18 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence import NothingToJudge, counted, exact, finding
 from sawbones.evidence import rescoring as scores
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.schema.evaluation import Met, Node
+from sawbones.schema.populations import RecodedLabels
 from sawbones.stats.comparisons import equal_reals, every_pair, largest_of_all, largest_of_one
 from sawbones.stats.evaluations import CASTS, made_by, train_losses_called
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
+USES = ("populations",)
 EXPLAINS = ("evaluation.collapsed-prediction",)
 EXPERIMENT = None
 CUTS = ("gt", "ge", "lt", "le")
@@ -81,6 +86,10 @@ _Said = tuple[str, str, Fix, float, float]  # title, text, fix, measured, expect
 
 
 def check(run: Run) -> Iterator[Finding]:
+    recoded = run.populations.recoded
+    if recoded is not None:
+        yield _renamed(recoded)
+        return
     trained = train_losses_called(run)
     everything = run.evaluation.nodes
     judged = (*CUTS, *ROUNDS, *LARGEST, "eq")
@@ -105,6 +114,26 @@ def check(run: Run) -> Iterator[Finding]:
             yield finding(title, locate(node), (reading,), fix)
             return
     yield from _printed(run)
+
+
+def _renamed(told: RecodedLabels) -> Finding:
+    some = ", ".join(f"{answer} stands for {name}" for answer, name in told.names[:4])
+    reading = counted(
+        f"{told.score:.1%} of {told.rows} answers are right, and {told.renamed:.1%} once the "
+        f"classes are renamed ({some}); another evaluation of this model is right in "
+        f"{told.reference:.1%} as it is",
+        round(told.renamed * told.judged),
+        told.judged,
+        limits.RIGHT_UNDER_OTHER_NAMES,
+        expected=told.score,
+        signal="populations",
+    )
+    return finding(
+        "An evaluation numbers its classes otherwise than training",
+        told.sites,
+        (reading,),
+        Fix("Number the classes once, from the training rows, and use that table everywhere."),
+    )
 
 
 _MISTAKES = {

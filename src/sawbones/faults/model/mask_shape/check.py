@@ -1,8 +1,8 @@
 """An attention mask of the wrong shape, or one that broadcasts over the wrong dimension
 
 ## What it sees
-Two things. A crash in the operator that applies a mask to scores, when their sizes do not fit: it
-names both. And on deep steps a mask that equals the padding of the tokens, or holds one layer per
+Two things. A crash in the operator that applies a mask to scores, or in nn.MultiheadAttention, when
+their sizes do not fit: it names both. And on deep steps a mask that equals the padding of the tokens, or holds one layer per
 example and head, while attention still puts mass on padded keys (over 0.1 %), or the padding of as
 many examples as there are positions, applied as (queries, keys) to all of them, or a mask that
 hides whole queries and no key, or one layer per example aligned with as many heads: it was laid out
@@ -44,9 +44,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.evidence import NothingToJudge, exact, finding, refused
+from sawbones.evidence import NothingToJudge, exact, explained, finding, refused
 from sawbones.evidence.limits import model as limits
-from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
+from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Size, Value
+from sawbones.stats.crash_clashes import attention_clash
+from sawbones.stats.crash_shapes import written
+from sawbones.stats.crashes import crash, frame_of, makers, refusal
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import MASKING, attention_ops, mask_makers
@@ -54,8 +57,8 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 from sawbones.trace.made_lines import made_at
 
-NEEDS = ("deep",)
-USES = ("made_tensors",)
+NEEDS = ("events",)
+USES = ("deep", "made_tensors", "crash", "crash_record")
 EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking", "model.shape-mismatch")
 EXPERIMENT = None
 MIN_LENGTH = 3  # queries and keys: shapes of fewer fit by chance
@@ -79,9 +82,13 @@ _SAID = (
 
 
 def check(run: Run) -> Iterator[Finding]:
-    crashed = _crashed(run)
+    refused_masks = list(_refused(run))
+    crashed = None if refused_masks else _crashed(run)
+    yield from refused_masks
     if crashed is not None:
         yield crashed
+    elif refused_masks:
+        return
     elif not any(deep.attention for deep in run.deep):
         raise NothingToJudge("no attention was seen")
     for deep in run.deep:
@@ -94,6 +101,32 @@ def check(run: Run) -> Iterator[Finding]:
         if found is not None:
             yield found
             return
+
+
+def _refused(run: Run) -> Iterator[Finding]:
+    """A mask of nn.MultiheadAttention that it refuses."""
+    call = refusal(run)
+    if call is None:
+        return
+    frame = frame_of(crash(run), "multi_head_attention_forward")
+    clash = attention_clash(call, frame.values) if frame is not None else None
+    if clash is None:
+        return
+    given, told = clash
+    made = [a for a in makers(run, given.name) if a.text]
+    yield explained(
+        run,
+        told.title,
+        (*(a.site for a in made[:1]), call.frame.site, *(a.site for a in made[1:2])),
+        Fix(told.fix),
+        expected=told.expected,
+        got=told.got,
+        because=f"{made[0].name} comes from {made[0].text} (line {made[0].site.line})"
+        if made
+        else "",
+        sizes=[Size(g.name, written(g.bound.shape), g.bound.dtype) for g in call.tensors[:4]],
+        exactly=told.exactly,
+    )
 
 
 def _finding(reading: Evidence, where: tuple[Site, ...], fix: str) -> Finding:

@@ -48,6 +48,7 @@ from sawbones.stats.crashes import (
     since,
     tensors_of,
 )
+from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
 
 NEEDS = ("crash", "crash_record")
@@ -78,12 +79,14 @@ _DROPPING = ("squeeze", "squeeze_", "select", "__getitem__")
 
 def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
-    if call is None or not call.tensors:
+    indexed = _index(run, call) if call is not None else None
+    if call is None or not (call.tensors or indexed):
         raise NothingToJudge("no operation of torch refused a tensor")
     if backward(run) is not None:
         yield from _lost_before_the_loss(run, call)
         return
-    found = _layer(call) or _axis(call) or _index(call)
+    found = _layer(call) or _axis(call) if call.tensors else None
+    found = found or indexed
     if found is not None:
         given, wanted, what = found
         yield _missing(run, call, given, wanted, what)
@@ -162,15 +165,34 @@ def _whole(bound: Bound) -> bool:
     return bound.kind == "number" and bound.cls == "int" and bound.value is not None
 
 
-def _index(call: Refusal) -> tuple[Given, int, str] | None:
+def _index(run: Run, call: Refusal) -> tuple[Given, int, str] | None:
     """x[:, 0] of a value with one axis."""
     operands = call.expression.operands
-    if call.expression.kind != "subscript" or not operands or operands[0].bound is None:
+    if call.expression.kind != "subscript" or not operands:
         return None
-    count, asked = len(operands[0].bound.shape), len(operands) - 1
-    if operands[0].bound.kind != "tensor" or asked != count + 1:
+    bound = operands[0].bound or _indexed(run)
+    if bound is None or bound.kind != "tensor":
         return None
-    return Given(operands[0].text, operands[0].bound), asked, f"{asked} indices are given"
+    asked = len(operands) - 1
+    if asked != len(bound.shape) + 1:
+        return None
+    return Given(operands[0].text, bound), asked, f"{asked} indices are given"
+
+
+def _indexed(run: Run) -> Bound | None:
+    """What no name holds, such as layer(x)[:, 0], is known from the trace of the failing step."""
+    failed = failure(run)
+    if failed is None or failed.op != "__getitem__" or not failed.shapes:
+        return None
+    return Bound("tensor", "Tensor", shape=tuple(failed.shapes[0]))
+
+
+def _counted(axes: int) -> str:
+    return f"{axes} axis" if axes == 1 else f"{axes} axes"
+
+
+def _asking(call: Refusal) -> str:
+    return "its indices need" if call.expression.kind == "subscript" else f"{call.layer} takes"
 
 
 def _missing(run: Run, call: Refusal, given: Given, wanted: int, what: str) -> Finding:
@@ -198,7 +220,7 @@ def _missing(run: Run, call: Refusal, given: Given, wanted: int, what: str) -> F
     where = (made.site, call_site) if made is not None and dropped is not None else (call_site,)
     return explained(
         run,
-        f"{given.name} has {len(shape)} axes where {call.layer} takes {wanted}",
+        f"{given.name} has {_counted(len(shape))} where {_asking(call)} {wanted}",
         (*where, made.site if made is not None else None),
         Fix(advice),
         expected=f"{wanted} axes ({what})",

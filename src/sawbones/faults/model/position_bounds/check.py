@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     if failed is None:
         yield from _past_buffer(run)
         return
-    found = _past_rows(failed) or _past_slice(failed)
+    found = _past_rows(failed) or _past_gathered(failed) or _past_slice(failed)
     if found is not None:
         text, size, length = found
         where = _where(run, failed, size, length)
@@ -116,6 +116,25 @@ def _past_rows(failed: Failure) -> tuple[str, int, int] | None:
         return None
     text = f"{failed.op} got ids 0 to {highest} of shape {shape} for a table of {size} rows"
     return text, size, highest + 1
+
+
+def _past_gathered(failed: Failure) -> tuple[str, int, int] | None:
+    """Positions that were counted up pick from a ready-made row for every position."""
+    if failed.op != "gather" or len(failed.inputs) < 2:
+        return None
+    table, ids = failed.inputs[:2]
+    size, highest = int((table.get("shape") or (0,))[-1]), ids.get("max")
+    if not size or highest is None or not size <= highest < 2 * size:
+        return None
+    shape = list(ids.get("shape") or ())
+    counted = any(
+        op["name"] in _COUNTING and any(list(o["shape"]) == shape for o in op["outputs"])
+        for op in failed.last
+    )
+    if not counted:
+        return None
+    text = f"{failed.op} got positions up to {highest:.0f} for a table of {size}"
+    return text, size, int(highest) + 1
 
 
 def _is_evenly_spread(ids: Mapping[str, Any], highest: int) -> bool:

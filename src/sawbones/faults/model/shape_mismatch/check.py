@@ -45,7 +45,6 @@ from sawbones.stats.crash_branches import condition_of
 from sawbones.stats.crash_clashes import (
     VIEWING,
     Clash,
-    attention_clash,
     einsum_clash,
     flattens,
     labels_clash,
@@ -94,7 +93,6 @@ def check(run: Run) -> Iterator[Finding]:
     if call is None or not (_has_shapes(call, run) or flattens(call)):
         raise NothingToJudge("no operation of torch between values was refused")
     if call.module is not None and not call.module.home.startswith("torch.nn.modules.loss"):
-        yield from _attention_mask(run, call)
         yield from _state(run, call)
         return
     if any(g.bound.kind in ("sequence", "mapping") for g in call.given[:2]) and _of_loss(call):
@@ -172,28 +170,6 @@ def _first_axis(values: object) -> int:
     rows = values if isinstance(values, (list, tuple)) else ()
     shape = rows[0].get("shape") if rows and isinstance(rows[0], Mapping) else None
     return int(shape[0]) if shape else -1
-
-
-def _attention_mask(run: Run, call: Refusal) -> Iterator[Finding]:
-    frame = frame_of(crash(run), "multi_head_attention_forward")
-    clash = attention_clash(call, frame.values) if frame is not None else None
-    if clash is None:
-        return
-    given, told = clash
-    made = [a for a in makers(run, given.name) if a.text]
-    yield explained(
-        run,
-        told.title,
-        (*(a.site for a in made[:1]), call.frame.site, *(a.site for a in made[1:2])),
-        Fix(told.fix),
-        expected=told.expected,
-        got=told.got,
-        because=f"{made[0].name} comes from {made[0].text} (line {made[0].site.line})"
-        if made
-        else "",
-        sizes=[Size(g.name, written(g.bound.shape), g.bound.dtype) for g in call.tensors[:4]],
-        exactly=told.exactly,
-    )
 
 
 def _state(run: Run, call: Refusal) -> Iterator[Finding]:
