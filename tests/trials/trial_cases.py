@@ -49,6 +49,11 @@ def pair(
 
 
 SOFTMAX["line"] = line_of("classifier.py", "torch.softmax(logits, dim=1)")
+LOSS_OF_CLASSES = {
+    "file": "classifier.py",
+    "line": line_of("classifier.py", "loss = F.cross_entropy(logits"),
+    "dim": 1,
+}
 LOG = {
     "name": "log",
     "file": "classifier.py",
@@ -76,6 +81,7 @@ CASES: tuple[Case, ...] = (
     *pair("zero_grad_added", "classifier", "no_zero_grad"),
     *pair("mean_for_sum", "classifier", "sum", count=32),
     *pair("softmax_removed", "classifier", "double_softmax", refuted="open", **SOFTMAX),
+    Case("softmax_removed", "classifier", "shares_as_scores", "confirmed", LOSS_OF_CLASSES),
     *pair(
         "sigmoid_removed",
         "classifier",

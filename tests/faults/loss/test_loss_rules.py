@@ -72,6 +72,21 @@ def test_sound_losses_are_left_alone(loss):
             "likely",
             lambda m: F.nll_loss(m(X).softmax(-1).log_softmax(-1), Y),
         ),
+        (
+            "loss.double-softmax",
+            "likely",
+            lambda m: F.cross_entropy((m(X).softmax(-1) + (-m(X)).softmax(-1)) / 2, Y),
+        ),
+        (
+            "loss.double-softmax",
+            "likely",
+            lambda m: F.cross_entropy(m(X).log_softmax(-1).exp(), Y),
+        ),
+        (
+            "loss.double-softmax",
+            "likely",
+            lambda m: F.nll_loss(torch.stack([m(X), -m(X)]).softmax(-1).mean(0).log_softmax(-1), Y),
+        ),
         ("loss.double-softmax", "suspected", lambda m: F.cross_entropy(m(X).log_softmax(-1), Y)),
         (
             "loss.double-sigmoid",

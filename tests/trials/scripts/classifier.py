@@ -44,6 +44,8 @@ for _ in range(4):
         logits = model(x * 0 if fault == "input_ignored" else x)
         if fault == "double_softmax":
             logits = torch.softmax(logits, dim=1)
+        if fault == "shares_as_scores":
+            logits = torch.log_softmax(logits, dim=1).exp()
         if fault == "double_sigmoid":
             loss = F.binary_cross_entropy_with_logits(
                 torch.sigmoid(logits), F.one_hot(y, 5).float()

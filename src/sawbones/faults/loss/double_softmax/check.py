@@ -2,8 +2,9 @@
 
 ## What it sees
 What enters a cross-entropy on deep steps, library or hand-written: rows that are never negative and
-sum to 1 (within 0.002) are probabilities, and the loss will take the softmax of them once more. The
-same when log-softmax is taken of a softmax's output. Fires from step 0, when every deep step says
+sum to 1 (within 0.002) are probabilities, whatever made them: a softmax, a mixture of several, their
+mean, exp of log-softmax. The loss will take the softmax of them once more. The
+same when log-softmax is taken of probabilities. Fires from step 0, when every deep step says
 so. Log-probabilities into cross-entropy are only suspected: log-softmax of them changes nothing.
 
 ## Why it matters
@@ -27,7 +28,7 @@ Loss starts at log C and gets stuck well above zero although accuracy is good; t
 
 ## Confirm it
 The script runs again with the logarithm of the probabilities handed to the loss, which undoes the
-extra softmax. Confirmed when the loss ends clearly lower.
+extra softmax; they are changed where a single softmax makes them, and else where the loss is called. Confirmed when the loss ends clearly lower.
 
 ## False alarms
 nll_loss on log_softmax, cross_entropy on logits, KL divergence on log-probabilities and
@@ -46,7 +47,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
-from sawbones.schema import Finding, Fix, Op, Run
+from sawbones.schema import Finding, Fix, Op, Run, Value
 from sawbones.stats.loss_calls import Seen, reaching
 from sawbones.trace.locate import locate
 
@@ -59,6 +60,7 @@ EXPLAINS = (
     "model.bad-init",
 )
 EXPERIMENT = "softmax_removed"
+ROUNDING = 5e-4  # of a mean over rows of probabilities
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -83,9 +85,12 @@ def check(run: Run) -> Iterator[Finding]:
     if isinstance(extra, Op):
         maker, built = extra, None
         low, high = extra.outputs[0].min or 0, extra.outputs[0].max or 1
+    undo = _what_to_undo(seen, maker, classes)
+    # Where no single softmax made them, the loss is the place to change.
+    where = locate(seen.call, maker) if "dim" in undo else locate(built, maker, seen.call)
     yield finding(
         "The loss gets probabilities and takes the softmax of them again",
-        locate(built, maker, seen.call),
+        where,
         (
             counted(
                 f"rows that enter {seen.call.fn} lie in [{low:.3g}, {high:.3g}] and sum to 1, on "
@@ -107,27 +112,33 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         Fix(
-            "Remove the softmax and hand the raw scores to the loss; apply softmax only "
+            "Hand the logarithm of the probabilities to nll_loss."
+            if "dim" in undo
+            else "Remove the softmax and hand the raw scores to the loss; apply softmax only "
             "where probabilities are shown or sampled."
         ),
-        params=_what_to_undo(maker, classes),
+        params=undo,
     )
 
 
-def _what_to_undo(maker: Op | None, classes: int) -> dict[str, str | int]:
-    if maker is None or maker.name != "softmax" or maker.site is None or not maker.inputs:
+def _what_to_undo(seen: Seen, maker: Op | None, classes: int) -> dict[str, str | int]:
+    """The one softmax that made the probabilities, or else the call of the loss."""
+    if maker is not None and maker.name == "softmax" and maker.site and maker.inputs:
+        return {
+            "file": maker.site.file,
+            "line": maker.site.line,
+            "classes": classes,
+            "ndim": len(maker.inputs[0].shape),
+        }
+    facts, site = seen.facts, seen.call.site
+    if facts.by_hand or not facts.input_is_probability or site is None or facts.class_dim is None:
         return {}
-    return {
-        "file": maker.site.file,
-        "line": maker.site.line,
-        "classes": classes,
-        "ndim": len(maker.inputs[0].shape),
-    }
+    return {"file": site.file, "line": site.line, "dim": facts.class_dim}
 
 
 def _extra_softmax(seen: Seen) -> Op | bool:
-    """True: the input itself is a probability. An operator: the softmax under the log-softmax.
-    False: neither.
+    """True: the input itself is a probability. An operator: what made the probabilities under the
+    log-softmax. False: neither.
     """
     if seen.call.fn == "cross_entropy":
         return bool(seen.facts.input_is_probability)
@@ -135,7 +146,17 @@ def _extra_softmax(seen: Seen) -> Op | bool:
     if maker is None or maker.name != "log_softmax" or not maker.inputs:
         return False
     below = seen.maker(maker)
-    return below if below is not None and below.name == "softmax" else False
+    if below is None or not below.outputs:
+        return False
+    return below if below.name == "softmax" or _are_shares(maker.inputs[0], seen) else False
+
+
+def _are_shares(given: Value, seen: Seen) -> bool:
+    """Numbers between 0 and 1 that add up to the number of their rows."""
+    if given.min is None or given.max is None or given.mean is None or given.nonfinite:
+        return False
+    total = given.mean * seen.number("num_classes")
+    return given.min >= 0 and given.max <= 1 + ROUNDING and abs(total - 1) <= ROUNDING
 
 
 def _harmless(calls: list[Seen]) -> Iterator[Finding]:

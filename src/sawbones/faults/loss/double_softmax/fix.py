@@ -10,11 +10,13 @@ from sawbones.fixing.editing import keyword_of, replace
 from sawbones.fixing.expressions import in_brackets, removed_activation, renamed
 from sawbones.fixing.recipes import Case, Change
 
+SOFTMAXES = ("softmax", "log_softmax")
+
 
 def fix(case: Case) -> Iterator[Change]:
-    for text, edits in removed_activation(
-        case, ("softmax", "log_softmax"), ("Softmax", "LogSoftmax")
-    ):
+    mixed = "dim" in case.finding.params  # no single softmax made them: leaving one out is wrong
+    gone = () if mixed else removed_activation(case, SOFTMAXES, ("Softmax", "LogSoftmax"))
+    for text, edits in gone:
         yield Change(f"Hand the raw scores to the loss: leave {text} out.", edits)
     for source, call in case.calls("cross_entropy"):
         shares = keyword_of(call, "input", 0)

@@ -4,7 +4,9 @@
 On deep steps, what is added to the token vectors and does not come from the data, and the ids that
 feed a table of positions. Fires from step 0 when a code that was cut out of a longer table differs
 from example to example and is the same at every position, when position ids do, or when a table
-with a row for every position is averaged or cut down to a single row before it is added. A learned
+with a row for every position is averaged or cut down to a single row before it is added. Also where
+two tables of codes lie along the same axis of a square grid and none along the other, before the
+grid becomes one row of positions: all places of a row, or of a column, share one code. A learned
 vector of (1, 1, features) that all positions get, in a model that has no other way to tell them
 apart, is suspected.
 
@@ -33,7 +35,9 @@ vector per example that comes from the data (a class, a speaker, a time step of 
 is data, not a code. Codes per position, with or without a batch dimension, relative biases, rotary
 codes and left-padded position ids differ along time and are silent. A learned vector for a set's
 elements is refuted: positions bring nothing there. A type embedding comes from a table with fewer
-rows than there are positions.
+rows than there are positions. A grid with codes along one axis only (time, and a set of sensors) has
+one table; a fixed and a learned table along the same axis are two ways of saying it, and scales
+are not added.
 
 ## References
 The PyTorch tutorial's PositionalEncoding expects (time, batch, features); with batch_first=True its
@@ -47,6 +51,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
+from sawbones.stats.grid_codes import TwiceTold, told_twice
 from sawbones.stats.orderless import adding_params, orderless
 from sawbones.stats.positions import REDUCING, Added, added_codes, comes_from_table, time_dim_of
 from sawbones.trace.graph import StepGraph, lookup
@@ -86,6 +91,10 @@ def check(run: Run) -> Iterator[Finding]:
                 ),
             )
             return
+    twice = next(((deep, t) for deep in run.deep[:4] if (t := told_twice(deep))), None)
+    if twice is not None:
+        yield _same_axis(*twice)
+        return
     found = orderless(run.deep[0])
     if not looked and found is None:
         raise NothingToJudge("no tokens were looked up and no codes were added to the data")
@@ -105,6 +114,25 @@ def check(run: Run) -> Iterator[Finding]:
         (context(text, signal="ops", steps=(run.deep[0].step,)),),
         Fix(f"Give the learned codes a row for each of the {found.length} positions."),
         params=adding_params(run, run.deep[0], found.start),
+    )
+
+
+def _same_axis(deep: DeepStep, twice: TwiceTold) -> Finding:
+    """Number of different codes that the positions of a grid get: those of one axis."""
+    text = (
+        f"two tables of codes lie along dimension {twice.told} of {twice.shape}, and none along "
+        f"dimension {twice.untold}, which has {twice.places} places as well: "
+        f"{twice.places**2} positions share {twice.places} codes"
+    )
+    codes, positions = twice.places, twice.places**2
+    return finding(
+        "Codes for both axes of a grid are laid along the same one",
+        locate(twice.laid),
+        (exact(text, codes, expected=positions, signal="ops", steps=(deep.step,)),),
+        Fix(
+            "Lay one table along the rows and the other along the columns: rows[:, None] + "
+            "columns[None, :]."
+        ),
     )
 
 

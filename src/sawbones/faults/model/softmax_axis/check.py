@@ -31,7 +31,12 @@ The rows of weights as they entered the product, and their sums, are the proof.
 
 ## False alarms
 Slot attention takes the softmax over the slots on purpose and divides by the sum over keys
-afterwards; weights that are divided again are left alone. Scores laid out as (keys, queries) and
+afterwards; weights that are divided again are left alone. What is summed may be distributions
+itself: components of a mixture of softmaxes, topics, rows of a transition matrix. They are weighed
+with shares (numbers between 0 and 1), or the sum is used along the softmax's own dimension later
+on, as after heads were mixed. Elements that are shared out over slots, clusters or experts add up
+to 1 over a dimension that a layer made, and are summed over the elements: pooling of that kind is
+silent too. Scores laid out as (keys, queries) and
 transposed before the product are followed through the transposition. A length of 1 in a single
 batch does not count: it has to be so on every deep step. Contrastive scores of all examples against
 all, and the nodes of a graph, are normalised over dimension 0 on purpose and stay silent.
@@ -49,8 +54,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.evidence.mixing import is_graph, mixing
-from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site
 from sawbones.stats.loss_calls import carrying
+from sawbones.stats.weighted_sums import NEW, Weighing, is_learned_axis, users, weighings
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
@@ -65,14 +71,8 @@ EXPLAINS = (
     "evaluation.collapsed-prediction",
 )
 EXPERIMENT = None
-_CARRYING = frozenset(
-    {"dropout", "contiguous", "to", "float", "clone", "half", "type_as", "feature_dropout"}
-)
-_MOVING = frozenset({"transpose", "mT", "permute"})
-_WIDENING = frozenset({"unsqueeze", "__getitem__"})
 _SOFTMAX = ("softmax", "log_softmax")
-NEW = -1  # a dimension that the softmax did not have
-_PRODUCTS = frozenset({"matmul", "bmm", "baddbmm"})
+SHARE = 1.001  # the largest share that there is, and rounding of half precision
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -209,120 +209,43 @@ def _axis(op: Op) -> int | None:
 def _wrong(graph: StepGraph, op: Op, axis: int) -> tuple[str, int] | None:
     """What is wrong, and the dimension that it should be."""
     shape = op.outputs[0].shape
-    for user, value, order in _users(graph, op):
-        if user.name in ("div", "div_"):
-            return None
-        summed = _summed(graph, user, value, order)
-        if summed in (None, NEW, axis) or summed is None or shape[summed] <= 1:
+    own = list(range(len(shape)))
+    if any(user.name in ("div", "div_") for user, *_ in users(graph, op.outputs[0], own, op.index)):
+        return None
+    found = list(weighings(graph, op.outputs[0], own, op.index))
+    for use in found:
+        if use.summed in (NEW, axis) or shape[use.summed] <= 1:
             continue
         if shape[axis] == 1:
             text = (
                 f"softmax of {shape} over dimension {axis}, which has size 1: every weight is "
-                f"1, and {shape[summed]} are summed"
+                f"1, and {shape[use.summed]} are summed"
             )
+        elif _is_a_distribution(graph, op, axis, found, use):
+            continue
         else:
             text = (
-                f"softmax of {shape} over dimension {axis}, and {user.name} sums over dimension "
-                f"{summed}: the weights that are summed do not add up to 1"
+                f"softmax of {shape} over dimension {axis}, and {use.user.name} sums over dimension "
+                f"{use.summed}: the weights that are summed do not add up to 1"
             )
-        return text, summed
+        return text, use.summed
     return None
 
 
-def _users(graph: StepGraph, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
-    """Operators that use the weights, with the order of the softmax's dimensions in what they are
-    given.
+def _is_a_distribution(
+    graph: StepGraph, op: Op, axis: int, found: list[Weighing], use: Weighing
+) -> bool:
+    """The softmax is not what weighs here: it is what is mixed, or shares every element out over
+    slots.
     """
-    forms: dict[int, list[int]] = {op.outputs[0].id: list(range(len(op.outputs[0].shape)))}
-    for user in graph.ops:
-        if user.index <= op.index:
-            continue
-        for value in user.inputs:
-            order = forms.get(value.id)
-            if order is None:
-                continue
-            if user.name in _CARRYING and user.outputs:
-                forms.setdefault(user.outputs[0].id, order)
-            elif user.name in (*_MOVING, *_WIDENING) and user.outputs:
-                moved = _moved(user, order) if user.name in _MOVING else _widened(user, order)
-                if moved is not None:
-                    forms.setdefault(user.outputs[0].id, moved)
-            else:
-                yield user, value, order
-
-
-def _widened(op: Op, order: list[int]) -> list[int] | None:
-    """With new dimensions of size 1 (NEW in the order): unsqueeze, or an index of whole slices and
-    None.
-    """
-    if op.name == "unsqueeze":
-        dim = op.args.get("dim")
-        place = dim % (len(order) + 1) if isinstance(dim, int) else None
-        return [*order[:place], NEW, *order[place:]] if place is not None else None
-    parts = str(op.args.get("index", "")).strip("[]").replace(" ", "").split(",")
-    if not {":", "None", "..."}.issuperset(parts) or "None" not in parts or parts.count("...") > 1:
-        return None
-    whole = [p for p in parts if p != "None"]
-    if "..." not in parts:
-        parts.append("...")
-    rest = len(order) - sum(p == ":" for p in whole)
-    places_left, made = iter(order), []
-    for part in parts:
-        made += (
-            [NEW]
-            if part == "None"
-            else [next(places_left) for _ in range(1 if part == ":" else rest)]
-        )
-    return made
-
-
-def _moved(op: Op, order: list[int]) -> list[int] | None:
-    rank = len(order)
-    if op.name == "mT":
-        return [*order[:-2], order[-1], order[-2]]
-    if op.name == "permute":
-        dims = op.args.get("dims") or op.args.get("sizes")
-        return (
-            [order[d % rank] for d in dims]
-            if isinstance(dims, (list, tuple)) and len(dims) == rank
-            else None
-        )
-    first, second = op.args.get("dim0"), op.args.get("dim1")
-    if not isinstance(first, int) or not isinstance(second, int):
-        return None
-    made = list(order)
-    made[first % rank], made[second % rank] = made[second % rank], made[first % rank]
-    return made
-
-
-def _summed(graph: StepGraph, user: Op, value: Value, order: list[int]) -> int | None:
-    """The dimension of the softmax that the product or sum runs over, None when this is neither."""
-    if user.name in _PRODUCTS and len(user.inputs) >= 2 and len(order) >= 2:
-        return order[-1] if user.inputs[-2].id == value.id else order[-2]
-    if user.name == "einsum":
-        equation = str(user.args.get("equation", user.args.get("args", ""))).replace(" ", "")
-        left, _, right = equation.partition("->")
-        terms = left.split(",")
-        place = next((i for i, v in enumerate(user.inputs) if v.id == value.id), None)
-        if (
-            place is None
-            or place >= len(terms)
-            or "." in equation
-            or len(terms[place]) != len(order)
-        ):
-            return None
-        gone = [i for i, letter in enumerate(terms[place]) if letter not in right]
-        return order[gone[0]] if len(gone) == 1 else None
-    if user.name in ("mul",) and len(user.inputs) == 2 and user.outputs:
-        other = user.inputs[1] if user.inputs[0].id == value.id else user.inputs[0]
-        if len(other.shape) != len(order) or not other.requires_grad:
-            return None
-        for after in graph.users(user.outputs[0]):
-            if after.name == "sum":
-                dim = after.args.get("dim")
-                dim = dim[0] if isinstance(dim, (list, tuple)) and len(dim) == 1 else dim
-                return order[dim % len(order)] if isinstance(dim, int) else None
-    return None
+    by = use.other
+    low, high = (by.min, by.max) if by is not None else (None, None)
+    if low is not None and high is not None and low >= 0 and high <= SHARE:
+        return True  # a mixture of distributions, weighed by shares
+    if is_learned_axis(graph, op.inputs[0], axis, op.index):
+        return True
+    later = (w for f in found for w in weighings(graph, f.result, f.order, f.user.index))
+    return any(w.summed == axis for w in (*found, *later))
 
 
 def _in_the_loss(run: Run) -> Iterator[tuple[DeepStep, Op, str, int]]:
