@@ -63,6 +63,7 @@ _BUILDING = {
 }
 # Where data turns into tensors.
 _MAKING = {"tensor", "as_tensor", "float", "to", "stack", "randn", "rand"}
+_FROM_ARRAYS = {"tensor", "as_tensor", "asarray"}
 # Of interest only as parameters that no layer holds.
 _FILLING = {"zeros", "ones", "full"}
 # Operators whose -inf is a failure even when it stands alone.
@@ -109,6 +110,7 @@ class Journal:
         self._found = False
         self._busy = False
         self.on_read: Callable[..., None] | None = None  # told when values leave their device
+        self.on_array: Callable[..., None] | None = None  # told what tensors are made from
         self.on_write: list[
             Callable[..., None]
         ] = []  # told of operators that change their first argument
@@ -147,6 +149,8 @@ class Journal:
             name, result = "requires_grad_", args[0]  # p.requires_grad = False
         if self.on_read is not None and name in _READS:
             self.on_read(name, args, result, sys._getframe(3))
+        if self.on_array is not None and name in _FROM_ARRAYS and args:
+            self.on_array(args[0], sys._getframe(3))
         if self.on_write and name.endswith("_"):
             start = sys._getframe(3)
             for act in tuple(self.on_write):

@@ -104,6 +104,7 @@ class ModelInput:
     feature_std: tuple[float, ...] = ()
     within: float | None = None  # spread of one sample, median
     model: str = ""  # its class
+    fed_back: bool = False  # made from the model's outputs of the call before
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from sawbones.schema.populations import Populations
 from sawbones.schema.profile import Profile
 from sawbones.schema.ranks import Agreement, Collective, LocalGradients, Position, Write
 from sawbones.schema.samples import Samples
+from sawbones.schema.shared_rows import SharedRows
 from sawbones.schema.site import Site
 from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
 from sawbones.schema.sources import SourceChange, Sources
@@ -106,6 +107,7 @@ class Observed:
     samples: Samples | None = None
     label_probe: LabelProbe | None = None
     redraw: Redraw | None = None
+    shared_rows: tuple[SharedRows, ...] = ()  # lists of arrays, by where they are put together
     vocabularies: tuple[VocabularyPair, ...] = ()
     held_groups: tuple[HeldGroups, ...] = ()
     held_times: tuple[HeldTimes, ...] = ()

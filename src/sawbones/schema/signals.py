@@ -224,6 +224,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.norm_copies),
         _without("norm_copies"),
     ),
+    "shared_rows": (
+        "no lists of arrays are put together into one. Nothing to do",
+        lambda r: bool(r.shared_rows),
+        _without("shared_rows"),
+    ),
     "index_writes": (
         "nothing is added to places that index tensors name. Nothing to do",
         lambda r: bool(r.index_writes),

@@ -132,6 +132,17 @@ FIT_BESIDE = Limit(
         "shuffled ones"
     ),
 )
+LEARNED_OF_DRAWS = Limit(
+    0.95,
+    "loss at the end, of that of the best constant answer to the numbers drawn",
+    "nothing can be learned of numbers that the input knows nothing of: 1, and 0.01 off with the "
+    "1,000 and more targets of a fifth of a run; a denoiser comes far below it",
+)
+OFF_CONSTANT = Limit(
+    1.25,
+    "loss at the end, of that of the best constant answer to the numbers drawn",
+    "answers that still wander lie a little above it; far above it something else is measured",
+)
 
 # data.unnormalized-input
 INPUT_SCALE = Limit(

@@ -15,6 +15,19 @@ PADDED_POSITIONS = Limit(
     "a twentieth: with less padding, what happens on it is lost among the other positions",
 )
 
+# pipeline.shared-rows
+SHARED_LISTS = Limit(
+    0.25,
+    "share of the lists that are put together at one place",
+    "rows that are copied share no memory: 0. The same observation several times at a restart is "
+    "once in an episode; draws from a kept buffer that repeats itself do so nearly always",
+)
+SHARED_BUFFERS = Limit(
+    4,
+    "arrays that were written over and are several rows of a list",
+    "one or two may be a list that is made of the present observation; kept ones add up",
+)
+
 # pipeline.augmentation
 LOSS_FALL = Limit(
     0.15,

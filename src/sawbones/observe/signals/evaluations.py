@@ -163,6 +163,7 @@ class EvaluationLog:
                 "model": model,
                 "shape": list(plain.shape),
                 "site": site,
+                "fed_back": self._is_output(tensor),
                 **value_range(plain),
             }
             if plain.dim() >= 2 and 2 <= plain.shape[1] <= _MAX_FEATURES and plain.shape[0] >= 4:
@@ -301,6 +302,11 @@ class EvaluationLog:
     def _note_labels(self, given: list[torch.Tensor], tags: list[Any]) -> None:
         for tag, tensor in zip(tags, given, strict=True):
             self._scored.seen(tensor, tag is not None and tag[1] == "output")
+
+    def _is_output(self, tensor: torch.Tensor) -> bool:
+        """Made from what the model said before, as the steps of a sampler are."""
+        (tag,) = self._tags_of([tensor])
+        return tag is not None and tag[1] == "output"
 
     def _tag_targets(self, given: list[torch.Tensor], tags: list[Any]) -> None:
         """What outputs are compared with is the target, wherever it came from."""

@@ -11,7 +11,10 @@ their labels in another order: the data set's own, with as few pairs as were tra
 in which the script held rows and labels before, or that of numbered files sorted by number where
 they were sorted as texts. Needs 60 samples. Maps of labels (masks) are compared with all
 pictures of the set: it fires when the map that fits a picture far better than any other lies beside
-another picture, for nearly all pictures that have such a map, and at least 30.
+another picture, for nearly all pictures that have such a map, and at least 30. Targets that are
+noise drawn in the step (diffusion) are followed by data flow: it is likely when on each of three
+deep steps or more nothing that the model is given was computed from that noise, other noise of the
+same kind and shape was added to its input, and the loss ends where a constant answer's is.
 
 ## Why it matters
 There is nothing to learn: the loss can fall only by memorising, and validation stays at chance for
@@ -40,7 +43,10 @@ Ratings of users and films are left out: ids are names, and neighbours by number
 each other. Where nearly all samples are of one class, neighbours cannot answer for the rare one, so
 nothing is said. A hard task that has not been cracked yet (parity, long-range copying) also starts
 at chance: as soon as the loss falls clearly the check is silent, and a probe that finds a hint (2
-standard deviations) silences it too. Generative models, GANs, contrastive and policy losses have no
+standard deviations) silences it too. A diffusion or a denoiser that draws its noise once gives the
+model something made from it. Random targets of a benchmark or of a placebo have no data with noise
+on the other side; soft labels of a GAN's critic are drawn as well, but its loss is not theirs.
+Noise2Noise has data in its target. Generative models, GANs, contrastive and policy losses have no
 label in this sense and give no pairs. Language models are judged per token at several offsets.
 
 ## References
@@ -52,23 +58,35 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
-from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limit import Limit
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
 from sawbones.schema.labels import LabelProbe, LabelsTold, MapPartners
+from sawbones.stats.drawn_targets import Draws, drawn_targets, level_at_end, loss_of_constant
 from sawbones.stats.label_probes import way_to_certainty, z_of_fewer
 from sawbones.stats.learning import learned
 from sawbones.stats.series import end_level, start_level
+from sawbones.trace.given_lines import given_lines
+from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import marked_lines
 
-NEEDS = ("label_probe", "losses")
-USES = ("made_tensors", "source_calls", "source_lines", "loaders")
+NEEDS = ("losses",)
+USES = (
+    "label_probe",
+    "ops",
+    "loss_calls",
+    "made_tensors",
+    "source_calls",
+    "source_lines",
+    "loaders",
+)
 EXPLAINS = (
     "evaluation.collapsed-prediction",
     "evaluation.overfitting",
@@ -79,11 +97,18 @@ EXPERIMENT = None  # but for single labels, see below
 TRIAL = "overfit_one_batch"
 MIN_STEPS = 20  # of training: a loss that has not moved by then may be stuck
 MIN_PICTURES = 30  # whose own map is known
+MIN_DRAWN = 3  # deep steps that drew their targets: what all of them do, the loop does
 SAVED_ORDER = ("glob", "rglob", "iglob", "listdir", "scandir", "iterdir")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    probe = run.label_probe or LabelProbe()
+    drawn = drawn_targets(run) if run.num_steps >= MIN_STEPS else []
+    if len(drawn) >= MIN_DRAWN:
+        yield from _of_draws(run, drawn)
+        return
+    if not run.label_probe:
+        raise NothingToJudge("inputs and labels could not be paired")
+    probe = run.label_probe
     trained, stored = probe.batches, probe.dataset
     if probe.maps:
         yield from _of_maps(run, probe.maps)
@@ -214,6 +239,53 @@ def _of_maps(run: Run, maps: MapPartners) -> Iterator[Finding]:
             "or look the map up by the picture's name."
         ),
     )
+
+
+def _of_draws(run: Run, drawn: Sequence[Draws]) -> Iterator[Finding]:
+    """The target is noise, and the model is given other noise of the same kind."""
+    if any(d.is_given or d.given is None for d in drawn):
+        return
+    constant = median(loss_of_constant(d) for d in drawn)
+    level = level_at_end(run, drawn)
+    ratio = level / constant if constant > 0 else math.nan
+    if not (limits.LEARNED_OF_DRAWS.reached_by(ratio) and limits.OFF_CONSTANT.kept_by(ratio)):
+        return
+    target, given = drawn[-1].target, drawn[-1].given
+    steps = [d.seen.deep.step for d in drawn]
+    yield finding(
+        "The target is noise that is not in the model's input, which has noise of its own",
+        _noised_at(run, drawn[-1]),
+        (
+            exact(
+                f"of {len(drawn)} deep steps, those whose input was computed from the numbers "
+                f"drawn at {target.site}, which are the target; the input has those drawn at "
+                f"{given.site if given else None}, of the same shape",
+                0,
+                expected=len(drawn),
+                signal="ops",
+                steps=steps,
+            ),
+            compared(
+                f"the loss ends at {level:.4g}; a constant answer to such numbers has "
+                f"{constant:.4g}",
+                ratio,
+                limits.LEARNED_OF_DRAWS,
+                signal="losses",
+                steps=(run.num_steps - 1,),
+            ),
+        ),
+        Fix("Draw the noise once, and use this one both to make the input and as the target."),
+        at_most="likely",  # what is done outside of torch was not followed
+    )
+
+
+def _noised_at(run: Run, drawn: Draws) -> tuple[Site, ...]:
+    """Where the function that draws for the input is called, and both draws."""
+    given = drawn.given.site if drawn.given is not None else None
+    called = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]
+    lines = [line for site in called for line in (*given_lines(run, site), site) if line]
+    calls = [line for line in lines if given is not None and f"{given.function}(" in line.code]
+    return locate(*calls[:1], given, drawn.target, *called)
 
 
 def _where(run: Run, on_the_way: bool) -> tuple[Site, ...]:
