@@ -314,7 +314,8 @@ class Recorder:
             self.journal.pause()
         at = (self.step, self.microstep, self.sites, self.census.roots)
         probe = self.options.probe and self.num_deep == 0
-        observer = DeepObserver(*at, probe, self.options.paced, self.torch_before)
+        given = (self.options.paced, self.torch_before, lambda: self.batches.drawn)
+        observer = DeepObserver(*at, probe, *given)
         self.deep, self.deep_backward_seen = observer, False
         observer.skips_updates = self.ahead
         self.guard("deep", observer.start)

@@ -69,7 +69,9 @@ class DeepObserver:
         probe: bool = False,
         brief: bool = False,
         torch_before: Originals | None = None,
+        drawn: Callable[[], Any] = lambda: None,
     ) -> None:
+        """`drawn` gives the batch in progress where a loader drew it in no order."""
         self._step, self._microstep, self._roots, self._probe, self._brief = (
             step,
             microstep,
@@ -100,6 +102,7 @@ class DeepObserver:
         self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
         self._torch_before = torch_before or Originals()
+        self._drawn = drawn
 
     @property
     def step(self) -> int:
@@ -335,13 +338,17 @@ class DeepObserver:
         return found, main, frame
 
     def _sequence(self, loss: losses.Found, graph: OpGraph) -> shift.Frame | None:
-        frame = shift.find_frame(loss, graph, self._sources, self._time_first(graph))
+        time_first = self._time_first(graph)
+        frame = shift.find_frame(loss, graph, self._sources, time_first, self._loaded())
         if frame is not None:
             shift.fill_sequence(loss, frame, self._sources)
         else:
             shift.fill_packed(loss, self._sources)
         shift.pad_share(loss, frame, self._sources)
         return frame
+
+    def _loaded(self) -> list[torch.Tensor]:
+        return [t for _, t in tensors_in(self._drawn())]
 
     def _time_first(self, graph: OpGraph) -> bool | None:
         """What the sequence modules that ran believe of the input; None when none ran."""
@@ -403,7 +410,9 @@ class DeepObserver:
             return
         found = (
             self._contained(
-                "influence", lambda: influence.measure(graph, main, frame, sources, self._brief), ()
+                "influence",
+                lambda: influence.measure(graph, main, frame, sources, self._brief, self._loaded()),
+                (),
             )
             or ()
         )
