@@ -44,6 +44,7 @@ class BatchLog:
             int, tuple[weakref.ref[Any], int]
         ] = {}  # by identity, which is used again once a loader is gone
         self._num_loaders = 0
+        self._num_fetched = 0
         self._workers: dict[int, tuple[Any, int]] = {}
         self._datasets: dict[
             int, Any
@@ -126,6 +127,7 @@ class BatchLog:
         loader, epoch = self._iterators.get(iterator, (-1, 0))
         self._held.append((f"loader:{loader}", wait_s * 1e3, value, epoch))
         self.latest = value
+        self._num_fetched += 1
         self.loader_seen = True
         self._source = f"loader:{loader}"
         return loader
@@ -137,6 +139,7 @@ class BatchLog:
         if self._count < self._full or self._count % self._every == 0:
             return False
         self._count += 1
+        self._num_fetched += 1
         self.latest = value
         return True
 
@@ -150,11 +153,12 @@ class BatchLog:
         return self.latest if self.loader_seen else None
 
     @property
-    def drawn(self) -> Any:
-        """The batch in progress, where a loader drew its examples in no order and put them side by
-        side along the first dimension of every tensor.
+    def drawn(self) -> tuple[int, list[torch.Tensor]]:
+        """The number of the batch in progress, and its tensors where a loader drew the examples in
+        no order and put them side by side along the first dimension of each.
         """
-        return self.loaded if self._source in self._drawing else None
+        batch = self.loaded if self._source in self._drawing else None
+        return self._num_fetched, [tensor for _, tensor in tensors_in(batch)]
 
     @property
     def source(self) -> str:

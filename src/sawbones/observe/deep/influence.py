@@ -72,7 +72,7 @@ def measure(
         # Flattened before the last layer: the rows are still in the order of the targets.
         with torch.enable_grad():
             output = output.reshape(*frame.shape, -1)
-    batch_dim, time_dim = _output_dims(
+    batch_dim, time_dim = output_dims(
         output, frame, loss.class_dim if len(loss.input.shape) == 3 else None
     )
     if frame is None and loss.target is not None and _is_turned(loss, graph):
@@ -129,7 +129,7 @@ def measure(
     )
 
 
-def _output_dims(
+def output_dims(
     output: torch.Tensor, frame: Frame | None, class_dim: int | None
 ) -> tuple[int, int]:
     """(batch, time) of the scored output; time is -1 when an output belongs to a whole example."""

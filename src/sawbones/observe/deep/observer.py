@@ -20,6 +20,7 @@ from sawbones.observe.deep import (
     attention,
     blanks,
     blind_rows,
+    carried,
     forecast,
     handwritten,
     influence,
@@ -69,9 +70,10 @@ class DeepObserver:
         probe: bool = False,
         brief: bool = False,
         torch_before: Originals | None = None,
-        drawn: Callable[[], Any] = lambda: None,
+        drawn: Callable[[], tuple[int, list[torch.Tensor]]] = lambda: (0, []),
+        before: carried.Left | None = None,
     ) -> None:
-        """`drawn` gives the batch in progress where a loader drew it in no order."""
+        """`drawn`: see BatchLog; `before`: what an earlier observer left."""
         self._step, self._microstep, self._roots, self._probe, self._brief = (
             step,
             microstep,
@@ -102,7 +104,8 @@ class DeepObserver:
         self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
         self._torch_before = torch_before or Originals()
-        self._drawn = drawn
+        self._drawn, self._before = drawn, before
+        self.left: carried.Left | None = None
 
     @property
     def step(self) -> int:
@@ -192,7 +195,6 @@ class DeepObserver:
         self._free()
 
     # -- leaving
-    # ------------------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
         self._tracer.paused = True
@@ -338,17 +340,14 @@ class DeepObserver:
         return found, main, frame
 
     def _sequence(self, loss: losses.Found, graph: OpGraph) -> shift.Frame | None:
-        time_first = self._time_first(graph)
-        frame = shift.find_frame(loss, graph, self._sources, time_first, self._loaded())
+        known = (self._time_first(graph), self._drawn()[1])
+        frame = shift.find_frame(loss, graph, self._sources, *known)
         if frame is not None:
             shift.fill_sequence(loss, frame, self._sources)
         else:
             shift.fill_packed(loss, self._sources)
         shift.pad_share(loss, frame, self._sources)
         return frame
-
-    def _loaded(self) -> list[torch.Tensor]:
-        return [t for _, t in tensors_in(self._drawn())]
 
     def _time_first(self, graph: OpGraph) -> bool | None:
         """What the sequence modules that ran believe of the input; None when none ran."""
@@ -408,10 +407,16 @@ class DeepObserver:
             self._probes |= {"blind_rows": blind} if blind else {}
         if main is None:
             return
+        given = carried.Given(*self._drawn(), self._modules.top_calls)
+        look = partial(carried.look, graph, self._before, self._step, main, frame, given)
+        self.left, carries = self._contained("carried", look, (None, {}))
+        self._probes |= carries
         found = (
             self._contained(
                 "influence",
-                lambda: influence.measure(graph, main, frame, sources, self._brief, self._loaded()),
+                lambda: influence.measure(
+                    graph, main, frame, sources, self._brief, self._drawn()[1]
+                ),
                 (),
             )
             or ()
@@ -432,8 +437,7 @@ class DeepObserver:
 
     def _may_recompute(self, root: torch.Tensor) -> bool:
         # A checkpointed forward is recomputed once, by whoever comes first: its writes to buffers
-        # would then be missing in
-        # the user's own backward, and what it recomputed stays in memory.
+        # would be missing in the user's own backward, and what it recomputed stays in memory.
         wrote = any(buffer._version != version for buffer, version in self._versions)
         known = {id(buffer) for buffer, _ in self._versions}
         unknown = any(id(b) not in known for top in self._tops() for b in top.buffers())

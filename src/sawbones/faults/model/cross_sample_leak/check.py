@@ -9,7 +9,9 @@ of a sequence has its own target, the dimension is known by how the rows were dr
 no order, or by a loader that shuffles), when nodes of
 many graphs are merged and their edges reach the first ones only, when the model averages over the
 examples what has a time or space of its own, when it subtracts the mean and divides by the spread
-of the batch in evaluation mode too, or when position ids restart inside of a row (several documents
+of the batch in evaluation mode too, when a recurrence goes on from the state that the step before
+left although other examples were drawn since (over half of the rows do not continue theirs; at two
+deep steps in a row), or when position ids restart inside of a row (several documents
 packed into one) and the attention mask does not keep those documents apart.
 
 ## Why it matters
@@ -41,7 +43,10 @@ only suspected; merged graphs count only where nodes are summed per example and 
 the second half of them, on any deep step. Packing without separating documents is common in
 pretraining; it counts only where positions restart, which shows that the documents were to be kept
 apart. A recurrent layer that takes the first dimension for time is right as long as nothing shows
-that drawn examples lie there: targets of (time, batch) and rows in order leave it its belief.
+that drawn examples lie there: targets of (time, batch) and rows in order leave it its belief. Streams that are read on keep their
+state: their rows follow on one another at one distance, or are pieces of one drawn batch. A state
+of zeros is a fresh one. Memory banks, running statistics and stored states of a replay are no rows
+of the step before, or nothing recurs on them.
 
 ## References
 batch_first is False by default in torch.nn.Transformer, MultiheadAttention and the recurrent
@@ -52,7 +57,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.evidence.mixing import SUMMING, batch_size, is_graph, mixing, over_examples
 from sawbones.schema import (
@@ -68,6 +73,7 @@ from sawbones.schema import (
     TokenInput,
     Value,
 )
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
@@ -99,7 +105,35 @@ def check(run: Run) -> Iterator[Finding]:
         if found is not None:
             yield found
             return
+    yield from _carried(run)
     yield from _merged_graphs(run, pooled)
+
+
+def _carried(run: Run) -> Iterator[Finding]:
+    """A recurrence goes on from what the examples of the batch before left."""
+    for deep in run.deep:
+        state = deep.probes.get("carried")
+        if not state or not limits.DRAWN_ELSEWHERE.reached_by(1 - state["go_on"]):
+            continue
+        num, going_on = state["examples"], round(state["go_on"] * state["examples"])
+        text = (
+            f"each of {num} examples is answered from its row of a {tuple(state['shape'])} state "
+            f"that the step before left for another batch; at most {going_on} of them continue "
+            "the example of that row"
+        )
+        steps = (deep.step - 1, deep.step)
+        yield finding(
+            "Examples go on from the state that those of the batch before left",
+            locate(*map(as_site, state["sites"])),
+            (
+                counted(
+                    text, num - going_on, num, limits.DRAWN_ELSEWHERE, signal="deep", steps=steps
+                ),
+            ),
+            Fix("Begin each batch with a fresh state: make it, or pass none, inside of the loop."),
+            at_most="likely",
+        )
+        return
 
 
 def _merged_graphs(run: Run, pooled: list[tuple[DeepStep, int]]) -> Iterator[Finding]:
