@@ -11,6 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    default_collate,
+)
 
 from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
 from sawbones.schema import Batch
@@ -22,6 +30,7 @@ _MAX_CLASSES = 64
 _MAX_LOADERS = 256
 _DATASETS = 8
 _COMPARED_VALUES = 2048
+_AT_RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 _MOST_BITS = 24.0  # of a float32
 
 
@@ -35,6 +44,7 @@ class BatchLog:
             int, tuple[weakref.ref[Any], int]
         ] = {}  # by identity, which is used again once a loader is gone
         self._num_loaders = 0
+        self._num_fetched = 0
         self._workers: dict[int, tuple[Any, int]] = {}
         self._datasets: dict[
             int, Any
@@ -51,6 +61,7 @@ class BatchLog:
         self.loader_seen = False
         self._source = ""  # of the latest batch of a loader
         self._learnt_from: set[str] = set()
+        self._drawing: set[str] = set()  # loaders that draw examples and put them side by side
         self.on_batch: Callable[[int, Batch], None] | None = None  # for the comparison of ranks
 
     def sample_from_here(self) -> None:
@@ -100,6 +111,8 @@ class BatchLog:
     def started(self, loader: Any, iterator: Any) -> None:
         index = self.loader_index(loader)
         self._epochs[index] = self._epochs.get(index, -1) + 1
+        if _draws(loader):
+            self._drawing.add(f"loader:{index}")
         try:
             self._iterators[iterator] = (index, self._epochs[index])
         except TypeError:
@@ -114,6 +127,7 @@ class BatchLog:
         loader, epoch = self._iterators.get(iterator, (-1, 0))
         self._held.append((f"loader:{loader}", wait_s * 1e3, value, epoch))
         self.latest = value
+        self._num_fetched += 1
         self.loader_seen = True
         self._source = f"loader:{loader}"
         return loader
@@ -125,6 +139,7 @@ class BatchLog:
         if self._count < self._full or self._count % self._every == 0:
             return False
         self._count += 1
+        self._num_fetched += 1
         self.latest = value
         return True
 
@@ -136,6 +151,14 @@ class BatchLog:
     def loaded(self) -> Any:
         """The batch in progress, where it came out of a loader."""
         return self.latest if self.loader_seen else None
+
+    @property
+    def drawn(self) -> tuple[int, list[torch.Tensor]]:
+        """The number of the batch in progress, and its tensors where a loader drew the examples in
+        no order and put them side by side along the first dimension of each.
+        """
+        batch = self.loaded if self._source in self._drawing else None
+        return self._num_fetched, [tensor for _, tensor in tensors_in(batch)]
 
     @property
     def source(self) -> str:
@@ -211,6 +234,15 @@ class BatchLog:
         self._write(index, batch)
         if self.on_batch is not None:
             self.on_batch(index, batch)
+
+
+def _draws(loader: Any) -> bool:
+    sampler = getattr(loader, "sampler", None)
+    at_random = isinstance(sampler, _AT_RANDOM) or (
+        isinstance(sampler, DistributedSampler) and sampler.shuffle
+    )
+    side_by_side = getattr(loader, "collate_fn", None) is default_collate
+    return at_random and side_by_side and type(loader.batch_sampler) is BatchSampler
 
 
 def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sawbones.observe.calls import forward_facts, is_training
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.cpu_time import Clock, EndAsked, cpu_time
-from sawbones.observe.deep import DeepObserver, Originals
+from sawbones.observe.deep import DeepObserver, Originals, carried
 from sawbones.observe.detail import Detail
 from sawbones.observe.endings import Finished, Stopped
 from sawbones.observe.fingerprints import tensors_in
@@ -111,6 +111,7 @@ class Recorder:
         self.deep_backward_seen = False
         self.torch_before: Originals | None = None  # set once all hooks are in place
         self.num_deep = 0
+        self._left: carried.Left | None = None  # by the latest deep step
         self.ahead = False  # the deep step that begins is the next one
         self.stages = Stages()
         self._deep_pace = deep_pace() if options.paced else None
@@ -314,7 +315,8 @@ class Recorder:
             self.journal.pause()
         at = (self.step, self.microstep, self.sites, self.census.roots)
         probe = self.options.probe and self.num_deep == 0
-        observer = DeepObserver(*at, probe, self.options.paced, self.torch_before)
+        given = (self.options.paced, self.torch_before, lambda: self.batches.drawn, self._left)
+        observer = DeepObserver(*at, probe, *given)
         self.deep, self.deep_backward_seen = observer, False
         observer.skips_updates = self.ahead
         self.guard("deep", observer.start)
@@ -329,6 +331,7 @@ class Recorder:
         if observer is None:
             return
         record = self.guard("deep", observer.stop)
+        self._left = observer.left
         if self.journal is not None:
             self.journal.resume()
         if record is not None and keep:

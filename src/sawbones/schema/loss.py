@@ -127,6 +127,8 @@ class LossFacts:
     # sequences
     sequence_dim: int | None = None  # dimension of time in the target
     sequence_shape: tuple[int, int] | None = None
+    # of the target: it holds examples that were drawn in no order; for models that recur only
+    drawn_dim: int | None = None
     # k -> "loss": mean loss when the targets are shifted by k against the outputs, "copies": share
     # of positions at which the input token k ahead of the position equals the target
     shift: Mapping[int, Mapping[str, float]] = field(default_factory=dict)

@@ -88,6 +88,12 @@ OTHER_EXAMPLES = Limit(
     "share of an example's influence",
     "examples that are kept apart have exactly 0; rounding of a float32 backward stays far below",
 )
+DRAWN_ELSEWHERE = Limit(
+    0.5,
+    "share of a batch's examples",
+    "of streams that are read on, nearly all rows lie the same step behind the row before; of rows "
+    "that are drawn, about one in the number of all rows",
+)
 MODEL_UNMOVED = Limit(
     1e-6, "share of the outputs' spread", "rounding of float32: the outputs are the same"
 )

@@ -5,10 +5,13 @@ extra backward passes.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import torch
 
+from sawbones.observe.deep.drawn import batch_dim as drawn_batch_dim
 from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.layout import input_is_time_first, recurrent_input
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.shift import Frame, scores_form
@@ -47,9 +50,16 @@ class _Target:
 
 
 def measure(
-    graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Source], brief: bool = False
+    graph: OpGraph,
+    loss: Found,
+    frame: Frame | None,
+    sources: list[Source],
+    brief: bool = False,
+    loaded: Sequence[torch.Tensor] = (),
 ) -> tuple[Influence, ...]:
-    """`brief`: where each place takes long, half of them must do."""
+    """`brief`: where each place takes long, half of them must do. `loaded`: the batch of a loader
+    that shuffles.
+    """
     output_ref = scores_form(loss, frame, graph)
     output = output_ref.tensor()
     if output is None or not output.requires_grad or output.dim() == 0:
@@ -62,10 +72,12 @@ def measure(
         # Flattened before the last layer: the rows are still in the order of the targets.
         with torch.enable_grad():
             output = output.reshape(*frame.shape, -1)
-    batch_dim, time_dim = _output_dims(
+    batch_dim, time_dim = output_dims(
         output, frame, loss.class_dim if len(loss.input.shape) == 3 else None
     )
-    targets = _targets(graph, sources, output_ref, output.shape[batch_dim])
+    if frame is None and loss.target is not None and _is_turned(loss, graph):
+        batch_dim, time_dim = 1, 0
+    targets = _targets(graph, sources, output_ref, output.shape[batch_dim], loaded)
     if not targets:
         return ()
     if frame is not None and frame.source is not None:
@@ -117,7 +129,7 @@ def measure(
     )
 
 
-def _output_dims(
+def output_dims(
     output: torch.Tensor, frame: Frame | None, class_dim: int | None
 ) -> tuple[int, int]:
     """(batch, time) of the scored output; time is -1 when an output belongs to a whole example."""
@@ -135,7 +147,26 @@ def _output_dims(
     return 1 - frame.time_dim, frame.time_dim
 
 
-def _targets(graph: OpGraph, sources: list[Source], output: Ref, batch: int) -> list[_Target]:
+def _is_turned(loss: Found, graph: OpGraph) -> bool:
+    """Numbers of which each place has its own target, time first: by where the drawn examples lie,
+    else as the recurrent layer believes.
+    """
+    shape, drawn_dim = loss.input.shape, loss.facts.get("drawn_dim")
+    if len(shape) != 2 or loss.target is None or loss.target.shape != shape:
+        return False
+    if drawn_dim is not None:
+        return bool(drawn_dim == 1)
+    given = recurrent_input(graph)
+    return given is not None and given.shape[:2] == shape and input_is_time_first(graph) is True
+
+
+def _targets(
+    graph: OpGraph,
+    sources: list[Source],
+    output: Ref,
+    batch: int,
+    loaded: Sequence[torch.Tensor],
+) -> list[_Target]:
     behind = {op.index for op in graph.behind(output)}
     found = []
     for number, source in enumerate(sources):
@@ -161,13 +192,16 @@ def _targets(graph: OpGraph, sources: list[Source], output: Ref, batch: int) -> 
                 tensor = op.outputs[0].tensor()
                 if tensor is not None and tensor.requires_grad:
                     by_time = op.name == "linear" and tensor.dim() == 3
+                    known = (
+                        drawn_batch_dim(graph, op.inputs[0], op.index, loaded) if by_time else None
+                    )
                     found.append(
                         _Target(
                             f"features:{op.index}",
                             tensor,
                             op.outputs[0],
                             op.site,
-                            *_feature_dims(tensor, batch, by_time),
+                            *_feature_dims(tensor, batch, by_time, known),
                             None,
                         )
                     )
@@ -201,9 +235,13 @@ def _is_first_learned(op: RawOp) -> bool:
     )
 
 
-def _feature_dims(tensor: torch.Tensor, batch: int, by_time: bool) -> tuple[int, int]:
+def _feature_dims(
+    tensor: torch.Tensor, batch: int, by_time: bool, drawn_dim: int | None
+) -> tuple[int, int]:
     if not by_time:
         return 0, -1
+    if drawn_dim is not None and tensor.shape[drawn_dim] == batch:
+        return drawn_dim, 1 - drawn_dim
     return (0, 1) if tensor.shape[0] == batch else (1, 0)
 
 

@@ -28,13 +28,19 @@ def input_is_time_first(graph: OpGraph) -> bool | None:
     return None
 
 
+def recurrent_input(graph: OpGraph) -> Ref | None:
+    """What the first recurrent layer was given; None where none ran."""
+    ran = (op for op in graph.ops if op.name in _RECURRENT and not op.silent)
+    return next((op.inputs[0] for op in ran if op.inputs), None)
+
+
 def _turned(graph: OpGraph, ref: Ref, before: int) -> bool:
     """Whether the first two dimensions change places an odd number of times on the way from the
     input.
     """
     odd = False
     for _, op in graph.way(ref, before, follow=_alike):
-        odd ^= op is not None and _swaps(op)
+        odd ^= op is not None and swaps(op)
     return odd
 
 
@@ -45,7 +51,10 @@ def _alike(op: RawOp) -> Ref | None:
     return max(ways, key=lambda r: r.requires_grad, default=None)
 
 
-def _swaps(op: RawOp) -> bool:
+def swaps(op: RawOp) -> bool:
+    """The first two dimensions change places."""
+    if op.name in ("t", "T", "mT"):
+        return len(op.inputs[0].shape) == 2
     if op.name == "transpose":
         dims = op.args.get("dim0"), op.args.get("dim1")
         rank = len(op.inputs[0].shape)

@@ -20,6 +20,7 @@ from sawbones.observe.deep import (
     attention,
     blanks,
     blind_rows,
+    carried,
     forecast,
     handwritten,
     influence,
@@ -69,7 +70,10 @@ class DeepObserver:
         probe: bool = False,
         brief: bool = False,
         torch_before: Originals | None = None,
+        drawn: Callable[[], tuple[int, list[torch.Tensor]]] = lambda: (0, []),
+        before: carried.Left | None = None,
     ) -> None:
+        """`drawn`: see BatchLog; `before`: what an earlier observer left."""
         self._step, self._microstep, self._roots, self._probe, self._brief = (
             step,
             microstep,
@@ -100,6 +104,8 @@ class DeepObserver:
         self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
         self._torch_before = torch_before or Originals()
+        self._drawn, self._before = drawn, before
+        self.left: carried.Left | None = None
 
     @property
     def step(self) -> int:
@@ -189,7 +195,6 @@ class DeepObserver:
         self._free()
 
     # -- leaving
-    # ------------------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
         self._tracer.paused = True
@@ -335,7 +340,8 @@ class DeepObserver:
         return found, main, frame
 
     def _sequence(self, loss: losses.Found, graph: OpGraph) -> shift.Frame | None:
-        frame = shift.find_frame(loss, graph, self._sources, self._time_first(graph))
+        known = (self._time_first(graph), self._drawn()[1])
+        frame = shift.find_frame(loss, graph, self._sources, *known)
         if frame is not None:
             shift.fill_sequence(loss, frame, self._sources)
         else:
@@ -401,9 +407,17 @@ class DeepObserver:
             self._probes |= {"blind_rows": blind} if blind else {}
         if main is None:
             return
+        given = carried.Given(*self._drawn(), self._modules.top_calls)
+        look = partial(carried.look, graph, self._before, self._step, main, frame, given)
+        self.left, carries = self._contained("carried", look, (None, {}))
+        self._probes |= carries
         found = (
             self._contained(
-                "influence", lambda: influence.measure(graph, main, frame, sources, self._brief), ()
+                "influence",
+                lambda: influence.measure(
+                    graph, main, frame, sources, self._brief, self._drawn()[1]
+                ),
+                (),
             )
             or ()
         )
@@ -423,8 +437,7 @@ class DeepObserver:
 
     def _may_recompute(self, root: torch.Tensor) -> bool:
         # A checkpointed forward is recomputed once, by whoever comes first: its writes to buffers
-        # would then be missing in
-        # the user's own backward, and what it recomputed stays in memory.
+        # would be missing in the user's own backward, and what it recomputed stays in memory.
         wrote = any(buffer._version != version for buffer, version in self._versions)
         known = {id(buffer) for buffer, _ in self._versions}
         unknown = any(id(b) not in known for top in self._tops() for b in top.buffers())

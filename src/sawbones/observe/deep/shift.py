@@ -4,11 +4,13 @@ the inputs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from sawbones.observe.deep import drawn, layout
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found, class_rows
 from sawbones.observe.deep.roles import Source
@@ -38,12 +40,17 @@ class Frame:
 
 
 def find_frame(
-    loss: Found, graph: OpGraph, sources: list[Source], recurrent_time_first: bool | None
+    loss: Found,
+    graph: OpGraph,
+    sources: list[Source],
+    recurrent_time_first: bool | None,
+    loaded: Sequence[torch.Tensor] = (),
 ) -> Frame | None:
-    """None when the targets are not a sequence."""
+    """None when the targets are not a sequence. `loaded` is the batch of a loader that shuffles."""
     grid = _grid(loss, graph)
     target = loss.target.tensor() if loss.target is not None else None
     if grid is None or target is None or min(grid) < 1 or max(grid) < 2:
+        settle_draw(loss, None, graph, loaded)
         return None
     frame = Frame(grid, 1, _start(loss, graph))
     tokens = [s for s in sources if s.role == "tokens" and s.index.dim() == 2]
@@ -51,6 +58,7 @@ def find_frame(
         _match(frame, target.detach().reshape(-1).cpu(), tokens, loss.facts.get("ignore_index"))
     if frame.source is None or frame.offset == 0:
         _vote(frame, tokens, recurrent_time_first)
+    settle_draw(loss, frame, graph, loaded)
     for source in tokens:
         source.layout_votes["targets"] = _like(frame, source)
     if frame.source is not None:
@@ -212,6 +220,26 @@ def _vote(frame: Frame, tokens: list[Source], recurrent_time_first: bool | None)
         shapes = {tuple(s.index.shape) for s in tokens}
         turned = frame.shape not in shapes and (frame.shape[1], frame.shape[0]) in shapes
         frame.time_dim = 1 - frame.source_time_dim if turned else frame.source_time_dim
+
+
+def settle_draw(
+    loss: Found, frame: Frame | None, graph: OpGraph, loaded: Sequence[torch.Tensor]
+) -> None:
+    """Fills in which dimension of the targets holds the drawn examples. A frame that no input says
+    more about is turned to it: that is better than what a layer believes of its input.
+    """
+    if (
+        loss.target is None
+        or layout.recurrent_input(graph) is None
+        or (frame is not None and frame.source)
+    ):
+        return
+    shape = frame.shape if frame is not None else None
+    form = drawn.form_of(graph, loss.target, loss.op.index, shape)
+    dim = drawn.batch_dim(graph, form, loss.op.index, loaded) if form is not None else None
+    loss.facts["drawn_dim"] = dim
+    if frame is not None and dim is not None:
+        frame.time_dim = frame.source_time_dim = 1 - dim
 
 
 def _like(frame: Frame, source: Source) -> int:

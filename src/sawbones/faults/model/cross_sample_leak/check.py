@@ -4,10 +4,14 @@
 On deep steps, the influence map: how much an example's scores depend on the inputs of other
 examples (0 when they do not). Fires from step 0 when sequence inputs do (share over 0.001), when
 attention or a recurrent layer runs over the dimension of the batch instead of time (also where a
-readout token then meets only its own copies, so that no input reaches the scores), when nodes of
+readout token then meets only its own copies, so that no input reaches the scores; where every place
+of a sequence has its own target, the dimension is known by how the rows were drawn: by an index in
+no order, or by a loader that shuffles), when nodes of
 many graphs are merged and their edges reach the first ones only, when the model averages over the
 examples what has a time or space of its own, when it subtracts the mean and divides by the spread
-of the batch in evaluation mode too, or when position ids restart inside of a row (several documents
+of the batch in evaluation mode too, when a recurrence goes on from the state that the step before
+left although other examples were drawn since (over half of the rows do not continue theirs; at two
+deep steps in a row), or when position ids restart inside of a row (several documents
 packed into one) and the attention mask does not keep those documents apart.
 
 ## Why it matters
@@ -38,7 +42,11 @@ Graph networks and set models whose first dimension is no batch have no (batch, 
 only suspected; merged graphs count only where nodes are summed per example and no message reaches
 the second half of them, on any deep step. Packing without separating documents is common in
 pretraining; it counts only where positions restart, which shows that the documents were to be kept
-apart.
+apart. A recurrent layer that takes the first dimension for time is right as long as nothing shows
+that drawn examples lie there: targets of (time, batch) and rows in order leave it its belief. Streams that are read on keep their
+state: their rows follow on one another at one distance, or are pieces of one drawn batch. A state
+of zeros is a fresh one. Memory banks, running statistics and stored states of a replay are no rows
+of the step before, or nothing recurs on them.
 
 ## References
 batch_first is False by default in torch.nn.Transformer, MultiheadAttention and the recurrent
@@ -49,7 +57,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.evidence.mixing import SUMMING, batch_size, is_graph, mixing, over_examples
 from sawbones.schema import (
@@ -65,6 +73,7 @@ from sawbones.schema import (
     TokenInput,
     Value,
 )
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
@@ -96,7 +105,35 @@ def check(run: Run) -> Iterator[Finding]:
         if found is not None:
             yield found
             return
+    yield from _carried(run)
     yield from _merged_graphs(run, pooled)
+
+
+def _carried(run: Run) -> Iterator[Finding]:
+    """A recurrence goes on from what the examples of the batch before left."""
+    for deep in run.deep:
+        state = deep.probes.get("carried")
+        if not state or not limits.DRAWN_ELSEWHERE.reached_by(1 - state["go_on"]):
+            continue
+        num, going_on = state["examples"], round(state["go_on"] * state["examples"])
+        text = (
+            f"each of {num} examples is answered from its row of a {tuple(state['shape'])} state "
+            f"that the step before left for another batch; at most {going_on} of them continue "
+            "the example of that row"
+        )
+        steps = (deep.step - 1, deep.step)
+        yield finding(
+            "Examples go on from the state that those of the batch before left",
+            locate(*map(as_site, state["sites"])),
+            (
+                counted(
+                    text, num - going_on, num, limits.DRAWN_ELSEWHERE, signal="deep", steps=steps
+                ),
+            ),
+            Fix("Begin each batch with a fresh state: make it, or pass none, inside of the loop."),
+            at_most="likely",
+        )
+        return
 
 
 def _merged_graphs(run: Run, pooled: list[tuple[DeepStep, int]]) -> Iterator[Finding]:
@@ -183,10 +220,9 @@ def _mixed(share: float, text: str, deep: DeepStep) -> Evidence:
 
 def _swapped(run: Run, deep: DeepStep) -> Finding | None:
     """A layer that takes the first dimension for time is given one in which it is the batch."""
-    batch, length = batch_size(deep), _length(deep)
+    batch, length = batch_size(deep) or _num_drawn(deep), _length(deep)
     if batch is None:
         return None
-    modules = {m.path: m for m in run.modules}
     mixing = max((i.other_examples or 0 for i in deep.influence if not i.mixes), default=0)
     mixes = limits.OTHER_EXAMPLES.passed_by(mixing)
     # A readout token that meets only its own copies in the other examples: no input reaches the
@@ -198,9 +234,12 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
         recurrent = op.name in _RECURRENT
         if not (mixes or (not deep.influence if recurrent else blind)):
             continue
-        if not _time_first(op, modules.get(op.module)):
+        layer = _layer(run, op.module)
+        if not _time_first(op, layer):
             continue
         shape = op.inputs[0].shape
+        if recurrent and _may_be_time(deep, shape):
+            continue
         if len(shape) != 3 or shape[0] != batch or shape[1] == batch:
             continue
         if length is not None and shape[1] not in (length, length + 1 if blind else length):
@@ -214,10 +253,33 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
             if mixes
             else exact(text, batch, expected=shape[1], signal="influence", steps=(deep.step,))
         )
-        where = locate(*_built(run, op.module), op)
+        where = locate(*_built(run, layer.path if layer is not None else op.module), op)
         fix = "Build the layer with batch_first=True, or hand it (time, batch, features)."
         return _finding(reading, where, fix)
     return None
+
+
+def _num_drawn(deep: DeepStep) -> int | None:
+    """Examples of a batch, where every place of a sequence has a target of its own."""
+    call = main_call(deep)
+    if call is None or call.facts.sequence_shape is None or call.facts.drawn_dim is None:
+        return None
+    return call.facts.sequence_shape[call.facts.drawn_dim]
+
+
+def _may_be_time(deep: DeepStep, shape: tuple[int, ...]) -> bool:
+    """Every place has a target of its own, and nothing says which dimension holds the examples."""
+    call = main_call(deep)
+    if call is None or call.target is None or call.facts.sequence_shape is not None:
+        return False
+    return call.target.shape[:2] == shape[:2] and call.facts.drawn_dim != 0
+
+
+def _layer(run: Run, path: str) -> Module | None:
+    """The module of an operator; of several models without a name, the only one of its class."""
+    named = [m for m in run.modules if m.path == path]
+    found = named or [m for m in run.modules if m.cls == path]
+    return found[0] if len(found) == 1 else None
 
 
 def _time_first(op: Op, module: Module | None) -> bool:
