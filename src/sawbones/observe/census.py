@@ -125,12 +125,16 @@ class Census:
         return [module for ref in self._roots if (module := ref()) is not None]
 
     def is_model(self, module: nn.Module) -> bool:
-        """Remembered: it is asked on every call, and walks over all modules."""
+        """Remembered: it is asked on every call, and walks over all modules.
+
+        A loss or a metric that the model holds, and that its training step calls after the model,
+        is none: it is given answers and labels, and learns nothing.
+        """
         known = self._is_model.get(id(module))
         if known is not None and known[0]() is module:
             return known[1]
         inner = unwrap(module)
-        answer = any(
+        answer = has_parameters(inner) and any(
             inner is root or any(inner is m for m in root.modules()) for root in self.roots()
         )
         if len(self._is_model) > _MAX_SEEN:

@@ -39,6 +39,7 @@ from sawbones.observe.own_time import OwnTime
 from sawbones.observe.pacing import deep_pace
 from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.shown_samples import ShownSamples
+from sawbones.observe.signals.beside_scale import BesideScale
 from sawbones.observe.signals.data_end import write_signals_of_the_end
 from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.held_groups import held_groups
@@ -135,6 +136,7 @@ class Recorder:
         self.on_waiting: list[Callable[[Recorder], None]] = []
         # (result of scaler.scale, its unscaled input)
         self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)
+        self.beside_scale = BesideScale()
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
         # events with a number that is still on a device
         self._late: deque[tuple[int, tuple[Any, ...]]] = deque()
@@ -389,6 +391,7 @@ class Recorder:
             "carried": carried,
         }
         self.steps.loss_seen(shown, data, loss)
+        self.guard("scaler", self.beside_scale.note, loss, self.scaled, self.census, data)
         if self.capture is not None:
             self.tell(self.capture.backward_begins, shown, loss, data)
         if self.deep is not None and loss is not None:

@@ -87,6 +87,14 @@ def equal_reals(node: Node, everything: Sequence[Node]) -> tuple[float, int] | N
     return (0.0, node.result.num) if node.result.mean == 0 else None
 
 
+def asked_of_all(node: Node, everything: Sequence[Node], through: Sequence[str]) -> bool:
+    """Whether all results of a comparison together answer one question (are these probabilities?),
+    as assertions and the metrics of libraries ask it: no prediction.
+    """
+    together = ("mul", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
+    return any(n.op in ("all", "any") for n in consumers(everything, node, (*through, *together)))
+
+
 def _largest(summary: Met) -> tuple[int, ...]:
     """The shape that came by here with the most values; none where ranks differ."""
     shapes = summary.shapes

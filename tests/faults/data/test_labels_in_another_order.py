@@ -64,3 +64,62 @@ def test_labels_that_are_noise_stay_a_suspicion_although_a_batch_can_be_memorise
 ) -> None:
     found = _found(tmp_path, change, experiments=True)
     assert found is None or found.status == "suspected"
+
+
+BY_NAME = """
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+rng = np.random.default_rng(4)
+plots = pd.DataFrame({"plot": [f"P{k}" for k in rng.permutation(4000)[:720] + 7]})
+soil = rng.normal(size=(720, 3))
+plots["yield_class"] = (soil @ rng.normal(size=(3, 3))).argmax(1)
+cores = pd.DataFrame(np.repeat(soil, 4, axis=0) + rng.normal(0, 0.3, (2880, 3)), columns=list("abc"))
+cores["plot"] = np.repeat(plots["plot"].to_numpy(), 4)
+means = cores.groupby("plot").mean(){reset}
+labels = plots["yield_class"].to_numpy()
+x = torch.tensor(means[["a", "b", "c"]].to_numpy(), dtype=torch.float32)
+y = torch.tensor(labels)
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 24), nn.ReLU(), nn.Linear(24, 3))
+        self.criterion = nn.CrossEntropyLoss()
+    def forward(self, rows):
+        return self.net(rows)
+    def loss_of(self, rows, labels):
+        return self.criterion(self(rows), labels)
+field = Field()
+optimizer = torch.optim.Adam(field.parameters(), lr=5e-3)
+for epoch in range(4):
+    for rows, wanted in DataLoader(TensorDataset(x[:600], y[:600]), batch_size=30, shuffle=True):
+        loss = field.loss_of(rows, wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+LOOKED_UP = 'plots.set_index("plot").loc[means.index, "yield_class"].to_numpy()'
+
+
+@pytest.mark.parametrize("reset", ["", ".reset_index()"], ids=["labels", "column"])
+def test_groups_in_the_order_of_their_names_beside_labels_in_that_of_a_table_are_named(
+    tmp_path: Path, reset: str
+) -> None:
+    (tmp_path / "train.py").write_text(BY_NAME.replace("{reset}", reset))
+    found = diagnose_script(
+        "train.py", working_folder=tmp_path, seconds=120, only=FAULT, experiments=False
+    ).report.findings
+    assert [f.status for f in found] == ["likely"]
+    assert found[0].where[0].line == 14  # where the rows were put into another order
+
+
+def test_labels_that_are_looked_up_by_name_are_silent(tmp_path: Path) -> None:
+    program = BY_NAME.replace("{reset}", "").replace('plots["yield_class"].to_numpy()', LOOKED_UP)
+    (tmp_path / "train.py").write_text(program)
+    report = diagnose_script(
+        "train.py", working_folder=tmp_path, seconds=120, only=FAULT, experiments=False
+    ).report
+    assert not report.findings

@@ -1,11 +1,12 @@
 """Whether the trained rows tell their labels in another order than the one they are trained in.
 
-Rows that are trained on are followed back to where they stood when they entered the script, and the
-labels are looked for among the columns that stood beside them. Besides, one of both may have been
-sorted by numbers that were read as texts (1, 10, 2), row by row or file by file, or repeated row by
-row where the other was repeated as a whole. Where the same rows and labels tell nothing as they are
-trained on, and much in one of these orders, they have come apart. Labels that are noise, and models
-that cannot learn, look alike in every order.
+Rows that are trained on are followed back to where they stood when they entered the script, by a
+name that each row has in both tables where there is one, and the labels are looked for among the
+columns that stood beside them. Besides, one of both may have been sorted by numbers that were read
+as texts (1, 10, 2), row by row or file by file, or repeated row by row where the other was repeated
+as a whole. Where the same rows and labels tell nothing as they are trained on, and much in one of
+these orders, they have come apart. Labels that are noise, and models that cannot learn, look alike
+in every order.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ def paired_before(versions: Sequence[Version], pairs: PairLog) -> PairedBefore |
     for beside in origin:
         if not beside.is_as_trained and _same_labels(beside, given.targets, as_trained):
             made = [max(v, b.holder, key=_event) for v, _, b in asked if b.has_same_labels(beside)]
+            made += [b.holder for b in origin if b.is_as_trained and b.has_same_labels(beside)]
             later = [version for version in made if version.event > beside.holder.event]
             apart = min(later, key=_event, default=None)
             site = _site(beside.holder)

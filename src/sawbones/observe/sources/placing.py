@@ -1,10 +1,13 @@
 """Which container holds rows of which other one, and where: by the labels of pandas, by the rows
-themselves, by a list of row numbers or a mask that the script holds, or by their number.
+themselves, by a list of row numbers or a mask that the script holds, by a name that each row has in
+both, or by their number.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +25,15 @@ _COLUMNS_COMPARED = 8
 _OF_A_TABLE = 0.5  # share of the measurements of some rows that must be columns of it
 _ROUNDING = 1e-3  # spreads
 _MAPS = 24  # lists of row numbers and masks that are tried
+_TEXT = (1 << 24) - 1  # a text in a column stands as so much of its checksum
+
+
+@dataclass(frozen=True)
+class _Names:
+    """A name for each row, sorted, and the rows in that order."""
+
+    values: Numbers
+    order: Places
 
 
 class Placing:
@@ -31,6 +43,7 @@ class Placing:
         self.base: list[Places] = []  # the number of each row in that container
         self._tables: dict[int, dict[int, int]] = {}
         self._maps: list[Places] = []
+        self._named: dict[int, list[_Names]] = {}
         for number in range(len(versions)):
             self._place(number)
 
@@ -49,6 +62,7 @@ class Placing:
             self._by_labels(number)
             or self._by_rows(here.rows, number)
             or self._by_map(here.rows, number)
+            or self._by_name(here.rows, number)
             or self._by_count(here.rows, number)
         )
         if found is None:
@@ -111,6 +125,28 @@ class Placing:
                     return self.space[u], self.base[u][places]
         return None
 
+    def _by_name(self, rows: Rows, number: int) -> tuple[int, Places] | None:
+        """Where a container of as many rows has the same name for each of them (a customer, an
+        accession number), as labels or as a column. What was grouped stands in the order of its
+        names, whatever the order of the table they are described in.
+        """
+        count = len(rows.hashes)
+        earlier = [
+            u
+            for u in range(number - 1, -1, -1)
+            if self._versions[u].count == count and self.space[u] >= 0
+        ]
+        named = list(_names(rows)) if earlier else []
+        for u in earlier if named else ():
+            if u not in self._named:
+                self._named[u] = list(_names(self._versions[u].rows))
+            for theirs, mine in itertools.product(self._named[u], named):
+                if np.array_equal(mine.values, theirs.values):
+                    places = np.empty(count, np.int64)
+                    places[mine.order] = theirs.order
+                    return self.space[u], self.base[u][places]
+        return None
+
     def _by_count(self, rows: Rows, number: int) -> tuple[int, Places] | None:
         """Where the latest container of as many rows has them. Two parts of one split may be equally
         long: then only the part that these are a scaled copy of can be theirs.
@@ -167,6 +203,21 @@ def is_index(version: Version) -> bool:
     column = numbers[:, 0]
     whole = bool(np.all(np.isfinite(column)) and np.all(column == np.round(column)))
     return whole and column.min() >= 0 and len(np.unique(column)) == len(column)
+
+
+def _names(rows: Rows) -> Iterator[_Names]:
+    """Labels and columns that tell the rows from each other and do not just count them: whole
+    numbers, or texts. The few texts of one checksum do not matter.
+    """
+    labels = () if rows.index is None else (rows.index, rows.index & _TEXT)
+    for values in (*labels, *rows.numbers.T[:_COLUMNS_COMPARED]):
+        column = values.astype(np.float32)
+        if not np.all(np.isfinite(column)) or not np.array_equal(column, np.round(column)):
+            continue
+        counts = column.max() - column.min() < len(column)
+        if not counts and len(np.unique(column)) >= RECOGNISED * len(column):
+            order = np.argsort(column, kind="stable")
+            yield _Names(column[order], order)
 
 
 def _maps_in(version: Version) -> list[Places]:

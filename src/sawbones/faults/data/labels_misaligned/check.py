@@ -7,14 +7,15 @@ informative when that beats permuted labels by four standard deviations and a te
 certainty. Fires when trained pairs do not beat them and the loss on samples not seen before stays
 at that of a constant answer (where that is not known: has not come down by 15 %). That is no more
 than a suspicion: labels that are noise look the same. It is likely when the same samples do tell
-their labels in another order: the data set's own, with as few pairs as were trained on, the one
-in which the script held rows and labels before, or that of numbered files sorted by number where
-they were sorted as texts. Needs 60 samples. Maps of labels (masks) are compared with all
-pictures of the set: it fires when the map that fits a picture far better than any other lies beside
-another picture, for nearly all pictures that have such a map, and at least 30. Targets that are
-noise drawn in the step (diffusion) are followed by data flow: it is likely when on each of three
-deep steps or more nothing that the model is given was computed from that noise, other noise of the
-same kind and shape was added to its input, and the loss ends where a constant answer's is.
+their labels in another order: the data set's own, with as few pairs as were trained on, the one in
+which the script held rows and labels before (rows of a table are also found again by their name, as
+where groups are sorted by it), or that of numbered files sorted by number where they were sorted as
+texts. Needs 60 samples. Maps of labels (masks) are compared with all pictures of the set: it fires
+when the map that fits a picture far better than any other lies beside another picture, for nearly
+all pictures that have such a map, and at least 30. Targets that are noise
+drawn in the step (diffusion) are followed by data flow: it is likely when on each of three deep
+steps or more nothing that the model is given was computed from that noise, other noise of the same
+kind and shape was added to its input, and the loss ends where a constant answer's is.
 
 ## Why it matters
 There is nothing to learn: the loss can fall only by memorising, and validation stays at chance for

@@ -32,10 +32,12 @@ No experiment: the loss says what the scores are, and the values that were cut a
 
 ## False alarms
 A regression output may be cut anywhere: only outputs that a logit loss trains count. Probabilities
-never leave [0, 1]. A cut far from 0.5 on logits may have been tuned and stays silent, and so does
-one inside (0, 1) when the scores have stayed in [0, 1]. Pairs that are meant to meet are outputs
-with outputs, or are reduced along one axis; a batch of one sample may well be asked for its one
-largest output. A model that confuses classes has no other names: several of its answers share one.
+never leave [0, 1]: what is no score of a sample, such as a count in a curve that a library draws,
+does, and a range that is asked of all scores at once (are they probabilities?) predicts nothing. A
+cut far from 0.5 on logits may have been tuned and stays silent, and so does one inside (0, 1) when
+the scores have stayed in [0, 1]. Pairs that are meant to meet are outputs with outputs, or are
+reduced along one axis; a batch of one sample may well be asked for its one largest output. A model that
+confuses classes has no other names: several of its answers share one.
 
 ## References
 The PyTorch documentation of BCEWithLogitsLoss; a question asked on its forum every month.
@@ -53,7 +55,13 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.schema.evaluation import Met, Node
 from sawbones.schema.populations import RecodedLabels
-from sawbones.stats.comparisons import equal_reals, every_pair, largest_of_all, largest_of_one
+from sawbones.stats.comparisons import (
+    asked_of_all,
+    equal_reals,
+    every_pair,
+    largest_of_all,
+    largest_of_one,
+)
 from sawbones.stats.evaluations import CASTS, made_by, train_losses_called
 from sawbones.trace.locate import locate
 
@@ -195,14 +203,22 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
     if given is None or len(numbers) != 1:
         return None
     cut, low, high = float(numbers[0]), given.min, given.max
-    # A library works on losses and scores in one line: what is made of single numbers is none of
-    # the scores.
+    # A library works on losses, counts and scores in one line. What is made of single numbers is
+    # none of the scores, nor is a single number that was made of many.
+    single = not any(given.shapes)
     makers = [
         m
         for m in made_by(everything, node, KEEPS_SCORES)
-        if any(s for g in m.given for s in g.shapes or ((1,),))
+        if single or any(s for g in m.given for s in g.shapes or ((1,),))
     ]
-    bounded = [m for m in makers if m.op == "sigmoid" and not made_by(everything, m, KEEPS_SCORES)]
+    bounded = [
+        m
+        for m in makers
+        if m.op == "sigmoid"
+        and not made_by(everything, m, KEEPS_SCORES)
+        and single == all(not any(g.shapes) for g in m.given)
+        and _outside(given) <= 0
+    ]
     if (
         not makers
         and trained & LOGITS
@@ -218,15 +234,15 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
             cut,
             0,
         )
-    if bounded and cut == 0:
+    if bounded and cut == 0 and not asked_of_all(node, everything, KEEPS_SCORES):
         text = f"probabilities between {low:.3g} and {high:.3g} are compared with 0"
         return _all_positive(text, "0.5")
     if "binary_cross_entropy" in trained and limits.CUT_IN_THE_MIDDLE.kept_by(max(cut, 1 - cut)):
-        for given in (m.given[0] for m in bounded if m.given and m.given[0].num):
-            if given.min >= 0 and given.max <= 1:
+        for inner in (m.given[0] for m in bounded if m.given and m.given[0].num):
+            if inner.min >= 0 and inner.max <= 1 and low >= 1 / 2:
                 text = (
-                    f"a sigmoid of outputs that are probabilities already ({given.min:.3g} to "
-                    f"{given.max:.3g}) is never below 0.5"
+                    f"a sigmoid of outputs that are probabilities already ({inner.min:.3g} to "
+                    f"{inner.max:.3g}) is never below 0.5"
                 )
                 return _all_positive(text, "the outputs themselves")
     return None

@@ -4,7 +4,9 @@
 The order of scaler events in every step, and torch's own refusals. Bypassed: the loss is scaled,
 and the optimizer steps without the scaler and without unscale_, on gradients that are S times too
 large; each optimizer is read on its own. Never scaled: the scaler divides gradients of a loss that
-it never multiplied. Never updated: no update() while steps are taken. Made anew: one line builds a
+it never multiplied. In part: backward starts at a sum of a scaled loss and of a term that is not,
+both of which lead to parameters whose gradients the scaler divides; read off the autograd graph,
+with the constant before the term, at two steps. Never updated: no update() while steps are taken. Made anew: one line builds a
 scaler for every step, so that what the last one learnt is lost. From step 0; at least 80 % of the
 steps. Overflow used: after unscale_ the optimizer steps by itself, on gradients that are not finite
 although the loss is; once is enough.
@@ -31,8 +33,9 @@ The order of events is the proof, with the norm that the optimizer saw.
 ## False alarms
 unscale_ followed by the optimizer's own step uses right gradients and only loses the check for Inf:
 silent until such a step is taken, and for scripts that look at the norm themselves before they
-step. Several losses scaled one by one, or divided after scaling, count as scaled. A disabled scaler
-does nothing and is not recorded.
+step. Several losses scaled one by one, or divided after scaling, count as scaled, and
+so does a term that is multiplied by the scale by hand (by more than 1/16 of it), by zero, or by
+what cannot be read. A disabled scaler does nothing and is not recorded.
 
 ## References
 PyTorch, Automatic Mixed Precision examples; the RuntimeErrors quoted above are torch's.
@@ -113,6 +116,7 @@ def check(run: Run) -> Iterator[Finding]:
         _bypassed(run)
         or _overflow_used(run)
         or _never_scaled(whole)
+        or _in_part(run, whole)
         or _made_anew(run)
         or _never_updated(run, whole)
     )
@@ -255,6 +259,48 @@ def _never_scaled(whole: list[Turn]) -> Finding | None:
             ),
         ),
         Fix("Call scaler.scale(loss).backward()."),
+    )
+
+
+def _in_part(run: Run, whole: list[Turn]) -> Finding | None:
+    """A term of the loss that goes past the scaler, to parameters whose optimizer steps through
+    it.
+    """
+    found = []
+    for turn in whole:
+        scale = scale_of(turn)
+        through = {
+            t.index
+            for t in run.tensors
+            if turn.scaler_step and t.optimizer == turn.scaler_step.data.get("optimizer")
+        }
+        for backward in turn.backwards:
+            beside = backward.data.get("beside")
+            if (
+                beside
+                and through & set(beside["tensors"])
+                and scale / beside["factor"] >= MIN_SCALE
+            ):
+                found.append((turn, backward, float(beside["factor"]), scale))
+    if len(found) < 2:
+        return None
+    turn, backward, factor, scale = found[0]
+    return finding(
+        f"Only a part of the loss is scaled: the gradients of the rest are divided by {scale:g} "
+        "for nothing",
+        locate(turn.of("scale")[-1], backward),
+        (
+            exact(
+                f"backward() ran on a sum of a loss scaled by {scale:g} and of a term that is "
+                f"multiplied by {factor:g}, at {len(found)} steps; both train parameters whose "
+                "gradients scaler.step() divides by the scale",
+                factor,
+                expected=scale,
+                signal="events",
+                steps=[t.step for t, *_ in found[:5]],
+            ),
+        ),
+        Fix("Add up all terms first, then scale: scaler.scale(loss + weight * other).backward()."),
     )
 
 
