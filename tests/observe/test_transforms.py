@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -139,3 +141,15 @@ def test_an_optimizer_that_is_given_the_gradients_takes_the_steps(tmp_path) -> N
             optimizer.step()
     run = watching.close()
     assert run.num_steps == 3 and run.steps["optimizer"].tolist() == [0, 0, 0]
+
+
+def test_nothing_of_the_script_is_kept_once_an_optimizer_steps(tmp_path) -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with sawbones.watch(out=tmp_path / "run", options=DEEP):
+        F.cross_entropy(model(X), Y).backward()
+        scaled = 2 * X
+        mine = weakref.ref(scaled)
+        del scaled
+        optimizer.step()
+        assert mine() is None

@@ -153,6 +153,7 @@ class StepLog:
     def begin(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self._stepped, self.by_hand = True, False
         self._held.pop(-1, None)  # no hand-written update after all
+        self._no_more_by_hand()
         held = self._of(optimizer)
         held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
         if not closure:  # with one the gradients do not exist yet
@@ -248,6 +249,10 @@ class StepLog:
         params = self._hand.asked
         self._asked = {id(p): g for p, g in zip(params, gradients, strict=True)}
 
+    def _no_more_by_hand(self) -> None:
+        if self._updates is not None:
+            self._updates.abandon()  # it keeps gradients, and what it has heard of
+
     def hears_updates(self) -> UpdateOps | None:
         """Who wants to be told of every operator now: an update by hand is under way."""
         updates = self._updates
@@ -272,6 +277,7 @@ class StepLog:
             return
         seen = self._hand.changes(root)
         if not seen.changed:
+            self._no_more_by_hand()
             return
         held, self.by_hand = self._held[-1], True
         if seen.replaced:

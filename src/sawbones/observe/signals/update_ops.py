@@ -15,7 +15,7 @@ from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Site
 
 _MAX_OPS = 3000  # of one update
-_MAX_BYTES = 1 << 28  # of what they made, which is kept until the update is over
+_MAX_BYTES = 1 << 27  # of what they made, which is kept until the update is over
 _MULTIPLIES = frozenset({"mul", "mul_", "div", "div_"})
 _WEIGHS = ("alpha", "value")  # arguments that multiply the term that is added
 
@@ -63,7 +63,7 @@ class UpdateOps:
         self._num_ops += 1
         self._bytes += result.numel() * result.element_size()
         if self._num_ops > _MAX_OPS or self._bytes > _MAX_BYTES:
-            self.is_open = False
+            self.end()
             return
         given = [t for _, t in tensors_in((args, kwargs))]
         of = tuple(made for t in given if (made := self._made.get(id(t))) is not None)

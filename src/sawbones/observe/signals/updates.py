@@ -104,6 +104,7 @@ class _Series:
         """`params` are others where the script has made them anew."""
         self.params = params
         if self.pending is None:
+            self.grads = []
             return
         if self.steps < STEPS:
             self._keep(self.pending)
@@ -225,6 +226,13 @@ class UpdateLog:
             and journal is not None
         ):
             journal.on_write = [act for act in journal.on_write if act != self._wrote]
+
+    def abandon(self) -> None:
+        """There was no update by hand behind the latest backward pass."""
+        self.ops.end()
+        for series in self._series.values():
+            if series is not None and series.optimizer is None:
+                series.pending, series.grads = None, []
 
     def skipped(self, key: int) -> None:
         series = self._series.get(key)
