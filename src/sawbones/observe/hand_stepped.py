@@ -20,6 +20,8 @@ def look_ahead(recorder: Recorder) -> None:
         return
     if recorder.deep is not None and recorder.deep_backward_seen:
         recorder.stop_deep()
+    if steps.in_transforms:
+        return
     recorder.step += 1
     recorder.ahead = True
     try:
@@ -27,3 +29,16 @@ def look_ahead(recorder: Recorder) -> None:
     finally:
         recorder.ahead = False
         recorder.step -= 1
+
+
+def transform_begins(recorder: Recorder) -> None:
+    """A gradient of torch.func is about to be taken: forward and backward pass are both to come,
+    and that the update before them is over is known.
+    """
+    recorder.steps.in_transforms = True
+    recorder.steps.manual_step_check(None)
+    recorder.ahead = True
+    try:
+        recorder.start_deep()
+    finally:
+        recorder.ahead = False

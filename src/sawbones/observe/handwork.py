@@ -81,9 +81,9 @@ class Handwork:
         if self._census.trainable() and not self.asked:
             return ()  # those of a module are changed in place
         self._looks += 1
-        if root is None or self._looks > _LOOKS:
+        if (root is None and not self.asked) or self._looks > _LOOKS:
             return ()
-        now = self.asked or leaves_of(root)
+        now = self.asked or (leaves_of(root) if root is not None else [])
         alike = [p.shape for p in now] == [p.shape for p in self._params]
         return tuple(now) if alike and any(map(operator.is_not, now, self._params)) else ()
 

@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import torch
 
 from sawbones.observe.gradient_marks import MARKED, GradientMarks
 from sawbones.observe.handwork import Handwork
+from sawbones.observe.signals.update_ops import UpdateOps
 from sawbones.observe.signals.updates import UpdateLog
 from sawbones.observe.statistics.engine import Measurement, StatisticsEngine
 from sawbones.schema import NOT_MEASURED
@@ -70,6 +71,7 @@ class StepLog:
             False  # an optimizer object has stepped: no hand-written update is looked for
         )
         self.by_hand = False  # parameters were seen to change without one
+        self.in_transforms = False  # passes are gradients of torch.func
         # gradients that torch.autograd.grad handed to the script, by identity of the parameter
         self._asked: dict[int, torch.Tensor | None] = {}
         self.begin_anew()
@@ -151,6 +153,7 @@ class StepLog:
     def begin(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self._stepped, self.by_hand = True, False
         self._held.pop(-1, None)  # no hand-written update after all
+        self._no_more_by_hand()
         held = self._of(optimizer)
         held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
         if not closure:  # with one the gradients do not exist yet
@@ -173,12 +176,13 @@ class StepLog:
         self, held: Held, optimizer: torch.optim.Optimizer | None = None
     ) -> list[torch.Tensor | None]:
         held.began = True
-        if self._updates is not None:
-            self._r.guard("updates", self._updates.before, held.index, held.params, optimizer)
         deep = self._r.deep is not None
         grads = [p.grad for p in held.params]
         if self._asked:
             grads = [self._asked.get(id(p), p.grad) for p in held.params]
+        if self._updates is not None:
+            before = self._updates.before
+            self._r.guard("updates", before, held.index, held.params, grads, optimizer)
         if self._r.loss_scale is None:
             held.engine.before_step(
                 self._r.step, held.params, grads, full=True if deep else None, layout=held.layout
@@ -211,7 +215,7 @@ class StepLog:
 
     def _updated(self, held: Held) -> None:
         if self._updates is not None:
-            self._r.guard("updates", self._updates.after, held.index)
+            self._r.guard("updates", self._updates.after, held.index, held.params)
 
     def skipped(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
         self._stepped, self.by_hand = True, False
@@ -227,12 +231,16 @@ class StepLog:
     def by_optimizer(self) -> bool:
         return self._stepped
 
-    def asks_for(self, params: list[torch.Tensor]) -> bool:
+    def asks_for(self, params: list[torch.Tensor], as_arguments: bool = False) -> bool:
         """Whether torch.autograd.grad is about to do the work of a backward pass: no optimizer
         object is in use, and what it is asked about are the parameters, not the inputs of a model.
+
+        `as_arguments`: they are those of a pure function, which may stand for the model's own.
         """
-        known = {id(p) for p in self._r.census.trainable()}
-        if self._stepped or (known and not known.issuperset(map(id, params))):
+        trainable = self._r.census.trainable()
+        known = {id(p) for p in trainable}
+        own = known.issuperset(map(id, params)) or (as_arguments and _are_like(params, trainable))
+        if self._stepped or (known and not own):
             return False
         self._hand.asked = params
         return True
@@ -240,6 +248,15 @@ class StepLog:
     def got(self, gradients: Sequence[torch.Tensor | None]) -> None:
         params = self._hand.asked
         self._asked = {id(p): g for p, g in zip(params, gradients, strict=True)}
+
+    def _no_more_by_hand(self) -> None:
+        if self._updates is not None:
+            self._updates.abandon()  # it keeps gradients, and what it has heard of
+
+    def hears_updates(self) -> UpdateOps | None:
+        """Who wants to be told of every operator now: an update by hand is under way."""
+        updates = self._updates
+        return updates.ops if updates is not None and updates.ops.is_open else None
 
     def backward_done(self) -> None:
         self.marks.backward_ends()
@@ -260,6 +277,7 @@ class StepLog:
             return
         seen = self._hand.changes(root)
         if not seen.changed:
+            self._no_more_by_hand()
             return
         held, self.by_hand = self._held[-1], True
         if seen.replaced:
@@ -415,6 +433,10 @@ class StepLog:
             self._updated(held)
             self._row(held, math.nan, skipped=False)
             self._r.step += 1
+
+
+def _are_like(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
+    return Counter(t.shape for t in some) <= Counter(t.shape for t in others)
 
 
 def _entries(row: dict[str, Any], number: int) -> tuple[Entry, ...]:

@@ -34,6 +34,15 @@ class BrokenStep:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateFactor:
+    """A number that the update multiplies or divides a tensor by, step by step."""
+
+    op: str
+    site: Site | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Updates:
     optimizer: int
     cls: str
@@ -47,3 +56,4 @@ class Updates:
     broke: tuple[BrokenStep, ...] = ()
     sites: tuple[Site, ...] = ()
     step_site: Site | None = None
+    factors: tuple[UpdateFactor, ...] = ()  # of an update without an optimizer

@@ -81,6 +81,9 @@ class _Witness:
         instead = None
         if not (self.busy or DeepObserver.busy) and self.r.active:
             instead = self.heard(name, args, kwargs, result)
+        updating = self.r.steps.hears_updates()
+        if updating is not None and name != "__get__":
+            self.guarded("updates", updating.heard, name, args, kwargs, result)
         journal = self.journal
         if journal is not None and journal.is_on and name != "__get__":
             journal.heard(name, func, args, result if instead is None else instead)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from sawbones.observe.signals.update_ops import Link, UpdateOps
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.unseen import unseen
 from sawbones.schema import Site
@@ -43,7 +45,7 @@ class _Series:
     ) -> None:
         self.optimizer = optimizer
         self.params = params
-        chosen = _chosen(params)
+        chosen = _chosen(params, all_train=optimizer is None)
         self.rows: list[dict[str, Any]] = []
         self.entries: list[torch.Tensor] = []
         for place in chosen:
@@ -66,6 +68,8 @@ class _Series:
         self.places: set[tuple[int, torch.Size]] = set()  # where the parameters lie in memory
         self.sites: Counter[Site] = Counter()
         self.counters: dict[str, float] | None = None  # numbers that go up by one with each step
+        self.grads: list[torch.Tensor | None] = []
+        self.links: list[list[Link]] = []  # step by step, how a new value was made
 
     @property
     def steps(self) -> int:
@@ -76,9 +80,9 @@ class _Series:
         """Where every step can be asked for NaN without waiting for a device."""
         return all(p.device.type == "cpu" for p in self.params)
 
-    def before(self) -> None:
-        self.pending = None
-        grads = [self.params[r["place"]].grad for r in self.rows]
+    def before(self, gradients: Sequence[torch.Tensor | None]) -> None:
+        self.pending, self.grads = None, list(gradients)
+        grads = [gradients[r["place"]] for r in self.rows]
         if any(g is None or g.layout is not torch.strided for g in grads):
             return
         self.pending = (
@@ -92,28 +96,33 @@ class _Series:
             {k: v for k, v in g.items() if k != "params" and _is_plain(v)} for g in groups
         ]
         self._healthy = [
-            bool(torch.isfinite(p.detach()).all()) and _finite(p.grad) for p in self.params
+            bool(torch.isfinite(p.detach()).all()) and _finite(g)
+            for p, g in zip(self.params, self.grads, strict=True)
         ]
 
-    def after(self) -> None:
+    def after(self, params: list[torch.Tensor]) -> None:
+        """`params` are others where the script has made them anew."""
+        self.params = params
         if self.pending is None:
+            self.grads = []
             return
         if self.steps < STEPS:
             self._keep(self.pending)
         self.pending = None
         self._look_for_breaks()
-        self.taken += 1
+        self.taken, self.grads = self.taken + 1, []
 
     def _look_for_breaks(self) -> None:
-        for place, (p, was) in enumerate(zip(self.params, self._healthy, strict=True)):
+        changed = zip(self.params, self.grads, self._healthy, strict=True)
+        for place, (p, grad, was) in enumerate(changed):
             if was and not self.broke and not bool(torch.isfinite(p.detach()).all()):
                 bad = ~torch.isfinite(p.detach())
                 zeros = (
-                    int((p.grad[bad] == 0).sum())
-                    if p.grad is not None and p.grad.shape == bad.shape
+                    int((grad[bad] == 0).sum())
+                    if grad is not None and grad.shape == bad.shape
                     else 0
                 )
-                largest = float(p.grad.abs().max()) if p.grad is not None else 0.0
+                largest = float(grad.abs().max()) if grad is not None else 0.0
                 self.broke.append(
                     {
                         "step": self.taken,
@@ -139,7 +148,7 @@ class _Series:
 
     def _read(self, number: int, row: dict[str, Any], grad: bool) -> list[float]:
         tensor = self.params[row["place"]]
-        source = tensor.grad if grad else tensor
+        source = self.grads[row["place"]] if grad else tensor
         assert source is not None
         return [
             float(v)
@@ -153,9 +162,14 @@ class UpdateLog:
         self._series: dict[int, _Series | None] = {}
         self._watched: dict[int, _Series] = {}  # id of a parameter -> whose it is
         self._done: set[int] = set()
+        self.ops = UpdateOps(recorder.sites)  # told of every operator while it is open
 
     def before(
-        self, key: int, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None
+        self,
+        key: int,
+        params: list[torch.Tensor],
+        gradients: Sequence[torch.Tensor | None],
+        optimizer: torch.optim.Optimizer | None,
     ) -> None:
         if key in self._done:
             return
@@ -165,7 +179,9 @@ class UpdateLog:
         if series is None or [id(p) for p in series.params] != [id(p) for p in params]:
             self._done.add(key)
             return
-        series.before()
+        series.before(gradients)
+        if optimizer is None and series.pending:
+            self.ops.begin()
 
     def _begin(
         self, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None
@@ -189,11 +205,17 @@ class UpdateLog:
                 self._r.journal.on_write.append(self._wrote)
         return series
 
-    def after(self, key: int) -> None:
+    def after(self, key: int, params: list[torch.Tensor]) -> None:
         series = self._series.get(key)
         if series is None or key in self._done:
             return
-        series.after()
+        if self._watched:  # what was made anew has other identities, and theirs are used again
+            self._watched = {i: s for i, s in self._watched.items() if s is not series}
+            self._watched.update({id(p): series for p in params})
+        series.after(params)
+        if series.optimizer is None and len(series.links) < series.steps:
+            series.links.append(self.ops.behind(params[series.rows[0]["place"]]))
+        self.ops.end()
         if series.broke or (series.steps >= STEPS and not series.on_host):
             self._done.add(key)
         if series.broke or series.taken == STEPS:
@@ -204,6 +226,13 @@ class UpdateLog:
             and journal is not None
         ):
             journal.on_write = [act for act in journal.on_write if act != self._wrote]
+
+    def abandon(self) -> None:
+        """There was no update by hand behind the latest backward pass."""
+        self.ops.end()
+        for series in self._series.values():
+            if series is not None and series.optimizer is None:
+                series.pending, series.grads = None, []
 
     def skipped(self, key: int) -> None:
         series = self._series.get(key)
@@ -218,8 +247,9 @@ class UpdateLog:
         if not waiting:  # no update is under way
             return
         for target in args[0] if isinstance(args[0], (list, tuple)) else (args[0],):
-            if not isinstance(target, torch.Tensor):
-                continue
+            wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+            if not isinstance(target, torch.Tensor) or wrapped(target):
+                continue  # torch.func marks what it differentiates
             series = self._watched.get(id(target)) or _by_storage(target, waiting)
             if (
                 series is not None
@@ -262,9 +292,28 @@ class UpdateLog:
             "switched_off": _switched_off(optimizer),
             "tensors": series.rows,
             "broke": series.broke,
-            "sites": [site for site, _ in series.sites.most_common(4)],
+            "sites": [site for site, _ in series.sites.most_common(4)] or _made_at(series.links),
+            "factors": _factors(series.links),
             "step_site": site,
         }
+
+
+def _made_at(links: list[list[Link]]) -> list[Site]:
+    sites = [link.site for link in (links[0] if links else ()) if link.site is not None]
+    return list(dict.fromkeys(sites))[:4]
+
+
+def _factors(links: list[list[Link]]) -> list[dict[str, Any]]:
+    """Where every step was made in the same way."""
+    ways = [[(link.op, link.site) for link in step] for step in links]
+    if not ways or any(way != ways[0] for way in ways):
+        return []
+    found = []
+    for place, (op, site) in enumerate(ways[0]):
+        values = [step[place].number for step in links]
+        if all(value is not None for value in values):
+            found.append({"op": op, "site": site, "values": values})
+    return found
 
 
 def _by_storage(target: torch.Tensor, waiting: list[_Series]) -> _Series | None:
@@ -274,14 +323,16 @@ def _by_storage(target: torch.Tensor, waiting: list[_Series]) -> _Series | None:
     return next((series for series in waiting if place in series.places), None)
 
 
-def _chosen(params: list[torch.Tensor]) -> list[int]:
+def _chosen(params: list[torch.Tensor], all_train: bool) -> list[int]:
     """Places of the tensors that are read: whole families of one shape, which a shared buffer would
-    mix up, before others.
+    mix up, before others. What the arguments of a pure function are need not say that it trains.
     """
     usable = [
         i
         for i, p in enumerate(params)
-        if p.requires_grad and p.numel() and p.dtype in (torch.float32, torch.float64)
+        if (all_train or p.requires_grad)
+        and p.numel()
+        and p.dtype in (torch.float32, torch.float64)
     ]
     families: dict[tuple[int, ...], list[int]] = {}
     for i in usable:

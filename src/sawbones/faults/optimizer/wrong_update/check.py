@@ -7,7 +7,10 @@ SGD, momentum, Nesterov, Adagrad, RMSProp, Lion, Adam and AdamW at the hyperpara
 groups, and with the mistakes that are made in writing these down. Fires when one mistake explains
 the change to 0.5 % and no right rule comes within 2 %; when a right rule fits but times the wrong
 factor (minus one, the learning rate once more or not at all, the momentum, a missing 1 - beta); or
-when a step, however late, makes NaN of finite values and gradients. Five steps are enough.
+when a step, however late, makes NaN of finite values and gradients. Five steps are enough. Of an
+update without an optimizer, also of new tensors in a loop of torch.func, the numbers that tensors
+are multiplied by are read as well: one that changes from step to step is the learning rate at that
+step, unless it has the form of a bias correction.
 
 ## Why it matters
 The learning rate, the decay rates and everything known about them hold for the rule, not for what
@@ -38,7 +41,9 @@ clipping inside of the step. eps inside or outside of the root, decay coupled, d
 scaled by the rate, momentum as a sum or a mean are all right. Some published rules do without any
 bias correction: where an option of the optimizer's own is switched off that is meant, and where it
 keeps no count of its steps, which a correction needs, the finding is only suspected. Ascent with
-`maximize` or with a loss that falls is meant. Optimizers of libraries are not looked at.
+`maximize` or with a loss that falls is meant. A wrong or missing correction is one number for each
+step, and so is a schedule: beside a rate that changes it is told only where both corrections stand
+apart, dividing by 1 - beta**t of the wrong moment. Optimizers of libraries are not looked at.
 
 ## References
 Kingma and Ba, Adam (2015), algorithm 1; the notes on SGD in torch's documentation, where the two
@@ -57,6 +62,13 @@ from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.updates import Updates
 from sawbones.stats.relative import relative_difference
+from sawbones.stats.update_factors import (
+    at_rates,
+    corrections,
+    decay_rates,
+    off_at_any_rate,
+    schedules,
+)
 from sawbones.stats.update_rules import (
     Fit,
     Moved,
@@ -192,10 +204,13 @@ def _rates(run: Run, record: Updates) -> list[float]:
     if not any(map(_is_rate, found)):
         found += [*record.constants, *record.attributes.values()]
     if not group:
+        found += decay_rates(record.factors)
         found += [number.value for number in run.source_numbers]
     usual = list(limits.USUAL_RATES)
     rates = list(dict.fromkeys(round(float(v), 9) for v in found if _is_rate(v)))
     if len(rates) > MOST_RATES:
+        known = decay_rates(record.factors)
+        usual = list(dict.fromkeys([*known[:2], *usual]))
         return [*usual, *[r for r in rates if r not in usual][:4]]
     return rates or usual
 
@@ -240,6 +255,12 @@ def _wrong(run: Run, record: Updates, tensors: Sequence[Moved]) -> Finding | Non
         if not claimed or any(limits.SAME_FACTOR.kept_by(abs(f.scale - 1)) for f in fitting):
             return None
         return _by_factor(run, record, tensors, fitting)
+    rates = [] if claimed else schedules(record.factors, _rates(run, record))
+    if rates:
+        hidden = limits.RULE_FITS.kept_by(_off_at_any_rate(run, record, tensors) / coarse)
+        found = _scheduled(run, record, tensors, rates, hidden)
+        if found is not None or hidden:
+            return found
     if wrong is None or wrong not in explained or limits.RULE_MISSED.undercut_by(right.off):
         return None
     if right.off - 5 * max(wrong.off, limits.RULE_FITS.times(coarse)) < 0:
@@ -249,6 +270,37 @@ def _wrong(run: Run, record: Updates, tensors: Sequence[Moved]) -> Finding | Non
     if wrong.rule.name == UNCORRECTED and record.switched_off:
         return None
     return _by_rule(run, record, tensors, wrong, right, coarse)
+
+
+def _off_at_any_rate(run: Run, record: Updates, tensors: Sequence[Moved]) -> float:
+    right = [rule for rule in _candidates(run, record) if rule.right]
+    return min(off_at_any_rate(tensors, rule) for rule in right)
+
+
+def _scheduled(
+    run: Run, record: Updates, tensors: Sequence[Moved], rates: Sequence[Any], hidden: bool
+) -> Finding | None:
+    """A mistake that explains the change at rates which the update was seen to multiply by.
+
+    `hidden`: a right rule would do so at rates of its own. Then it may be meant, folded into the
+    number that is multiplied, unless both corrections stand apart from that.
+    """
+    coarse = max(1, 3 * rounding(tensors) / limits.RULE_FITS.value)
+    told: Finding | None = None
+    for series in rates:
+        moved = at_rates(tensors, series)
+        if moved is None:
+            continue
+        ordered = fits(moved, _candidates(run, record), record.num_params)
+        right, wrong = (next(f for f in ordered if f.rule.right is r) for r in (True, False))
+        if limits.RULE_MISSED.undercut_by(right.off):
+            return None
+        apart = len(corrections(record.factors, wrong.rule.rates)) == 2
+        explains = limits.RULE_FITS.kept_by(wrong.off / coarse)
+        exactly = limits.SAME_FACTOR.kept_by(abs(wrong.scale - 1))
+        if explains and exactly and (apart or not hidden) and told is None:
+            told = _by_rule(run, record, moved, wrong, right, coarse)
+    return told
 
 
 def _by_factor(
@@ -334,15 +386,24 @@ def _by_rule(
     ]
     # Some published rules leave the correction out. A step that is counted is there to be used.
     meant = fit.rule.name == UNCORRECTED and not record.counts_steps
-    return _finding(run, record, says, readings, "suspected" if meant else "proven")
+    first: list[Site | None] = []
+    if limits.RULE_FITS.kept_by(_off_at_any_rate(run, record, tensors) / coarse):
+        # no more than a number for each step is wrong: that of a correction
+        first = [f.site for f in corrections(record.factors, fit.rule.rates)]
+    return _finding(run, record, says, readings, "suspected" if meant else "proven", first)
 
 
 def _finding(
-    run: Run, record: Updates, says: str, readings: Sequence[Evidence], at_most: str = "proven"
+    run: Run,
+    record: Updates,
+    says: str,
+    readings: Sequence[Evidence],
+    at_most: str = "proven",
+    first: Sequence[Site | None] = (),
 ) -> Finding:
     return finding(
         f"{record.cls or 'The update'}: {says}",
-        _where(run, record),
+        _where(run, record, first),
         readings,
         Fix(
             f"Correct the step ({says}), or use torch.optim's own. Its oracle: "
@@ -352,6 +413,6 @@ def _finding(
     )
 
 
-def _where(run: Run, record: Updates) -> tuple[Site, ...]:
+def _where(run: Run, record: Updates, first: Sequence[Site | None] = ()) -> tuple[Site, ...]:
     built = next((o.site for o in run.optimizers if o.index == record.optimizer), None)
-    return locate(*record.sites, record.step_site, built)[:4]
+    return locate(*first, *record.sites, record.step_site, built)[:4]
