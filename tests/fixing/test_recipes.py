@@ -21,6 +21,7 @@ from sawbones.schema import (
     Tensor,
     Verdict,
 )
+from sawbones.schema.loaded import KeptWeights
 from sawbones.schema.loader import Loader
 from sawbones.schema.one_off import DataCode
 from sawbones.schema.samples import Samples, TokenRows
@@ -485,3 +486,12 @@ def test_a_table_gets_as_many_rows_as_the_largest_id_needs(tmp_path, fault):
 def test_the_statement_that_overwrites_the_first_weights_goes(tmp_path, fault):
     text = "net = Net()\nnn.init.normal_(net.weight, std=9)\ntrain(net)\n"
     assert patched(tmp_path, text, fault, 2, run()) == "net = Net()\ntrain(net)\n"
+
+
+@pytest.mark.parametrize("kept", ["weights", "copy.copy(weights)"])
+def test_what_is_kept_at_the_best_score_is_copied_in_depth(tmp_path, kept):
+    text = f"import copy\nif score < best:\n    held = {kept}\n"
+    site = Site("train.py", 3)
+    ran = run(kept_weights=(KeptWeights(2, 2, 2, 1, 9, site, site),))
+    new = patched(tmp_path, text, "loop.snapshot-not-copied", 3, ran)
+    assert new.endswith("held = copy.deepcopy(weights)\n")

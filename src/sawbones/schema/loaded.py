@@ -34,3 +34,25 @@ class Restored:
     def is_own(self) -> bool:
         """All that was taken is the model's own memory: nothing changes."""
         return self.same == self.taken
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWeights:
+    """What a script keeps at its best score, and reads when training is over; in tensors."""
+
+    tensors: int
+    same: int  # of those, in the memory of what is trained
+    trained: int  # by the optimizer whose steps it was looked at after
+    since: int  # steps that were over when it was kept for the last time
+    until: int  # the latest step after which it was looked at
+    site: Site  # that keeps it
+    read: Site  # that reads it in the end
+
+    @property
+    def is_own(self) -> bool:
+        """All that is kept, or all that is trained and next to it at most buffers."""
+        return self.same > 0 and (self.same == self.tensors or self._is_whole)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.tensors - self.same < self.trained <= self.same

@@ -13,7 +13,7 @@ from sawbones.schema.evaluation import Evaluation
 from sawbones.schema.fitted import Fitted
 from sawbones.schema.held import HeldGroups, HeldTimes, Strangers, VocabularyPair
 from sawbones.schema.labels import LabelProbe, Redraw
-from sawbones.schema.loaded import Restored
+from sawbones.schema.loaded import KeptWeights, Restored
 from sawbones.schema.loader import Drawn, Loader
 from sawbones.schema.one_off import (
     Buffer,
@@ -77,6 +77,7 @@ class Observed:
     drawn: tuple[Drawn, ...] | None = None
     restored: tuple[Restored, ...] | None = None
     states_taken: tuple[Site, ...] = ()  # lines that ask a model for its weights
+    kept_weights: tuple[KeptWeights, ...] = ()  # of the best score so far
     files: tuple[CheckpointFile, ...] = ()
     syncs: Syncs | None = None
     standing: Standing | None = None  # where the training thread stood, look by look

@@ -271,6 +271,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.loaded_weights),
         _without("restored"),
     ),
+    "kept_or_loaded": (
+        "no weights are put into a model, nor read that were kept at the best score. Nothing to do",
+        lambda r: bool(r.loaded_weights) or bool(r.kept_weights),
+        lambda r: _without("kept_weights")(_without("restored")(r)),
+    ),
     "loaded_states": (
         "no weights are put into a model. Nothing to do",
         lambda r: (

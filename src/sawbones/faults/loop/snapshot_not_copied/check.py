@@ -6,6 +6,10 @@ given are the model's own, in the same memory. Fires when all of them are. Where
 the line that loads them, nothing was kept at all: a model that should follow another one (a target
 network, a teacher) is loaded from itself.
 
+And what the script assigns in the branch in which it replaces its best score, and reads when that
+training is over: a model, a state, or tensors in a dict or list. Fires where steps that came after
+have trained the very tensors that are kept, in the same memory.
+
 ## Why it matters
 state_dict() hands out the live tensors: they go on being trained. What is put back as the best
 model is the last one, with whatever it has overfitted since, and so is what is saved or tested.
@@ -19,18 +23,28 @@ helps.
         best, best_state = val_loss, model.state_dict()
     ...
     model.load_state_dict(best_state)
+    # and without a module
+    if val_loss < best:
+        best, best_weights = val_loss, dict(weights)
 
 ## Use instead
     if val_loss < best:
         best, best_state = val_loss, copy.deepcopy(model.state_dict())
     ...
     model.load_state_dict(best_state)
+    # and without a module
+    if val_loss < best:
+        best, best_weights = val_loss, copy.deepcopy(weights)
 
 ## Confirm it
 Nothing is left to confirm: the same memory holds the same values.
 
 ## False alarms
-Weights that come from a file, from another model or from a copy have memory of their own.
+Weights that come from a file, from another model or from a copy have memory of their own. A search
+over settings that trains a new model for each keeps the best model itself: no later step trains
+it. Weights that every step replaces by new tensors stay as they were. A model that is kept as a
+mere name, while its weights go to a file and are loaded again after the last step, is the best one
+in the end.
 
 ## References
 The saving tutorial of PyTorch warns of it: state_dict returns a reference and not a copy.
@@ -42,11 +56,13 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run
+from sawbones.schema.loaded import KeptWeights, Restored
 
-NEEDS = ("loaded_weights",)
-USES = ("states_taken",)
+NEEDS = ("kept_or_loaded",)
+USES = ("states_taken", "loaded_weights")
 EXPLAINS = ("evaluation.overfitting",)
 EXPERIMENT = None
+LIVE = "What is kept at the best score are the weights in training: they were kept without a copy"
 KEPT = "The weights that are put back are the model's own: they were kept without a copy"
 FROM_ITSELF = "A model is loaded from itself: its weights stay as they are"
 COPY = Fix(
@@ -59,25 +75,54 @@ LOAD_THE_OTHER = Fix(
 )
 
 
+COPY_TENSORS = Fix(
+    "Keep a copy: copy.deepcopy(...) of what is kept, or t.detach().clone() of each tensor."
+)
+
+
 def check(run: Run) -> Iterator[Finding]:
     loads = [row for row in run.loaded_weights if row.step and row.taken]
-    if not loads:
+    if not loads and not run.kept_weights:
         raise NothingToJudge("no weights are put into a model after its first step")
     for row in loads:
-        if not row.is_own:
-            continue
-        saved = {e.site for e in run.of_kind("save")}
-        kept = [site for site in run.states_taken if site not in saved]
-        text = (
-            f"all {row.taken} tensors that the model is given back after step {row.step} are its "
-            "own, in the same memory: nothing changes"
-        )
-        at_once = row.site is not None and row.site in kept  # nothing was kept in between
-        sites = (row.site,) if at_once else (*kept[-1:], row.site)
-        yield finding(
-            FROM_ITSELF if at_once else KEPT,
-            tuple(dict.fromkeys(site for site in sites if site is not None)),
-            (exact(text, row.same, signal="loaded_weights", steps=(row.step,)),),
-            LOAD_THE_OTHER if at_once else COPY,
-        )
-        return
+        if row.is_own:
+            yield _put_back(run, row)
+            return
+    for kept in run.kept_weights:
+        if kept.is_own and kept.since < kept.until and not _is_restored(run, kept):
+            yield _live(kept)
+            return
+
+
+def _put_back(run: Run, row: Restored) -> Finding:
+    saved = {e.site for e in run.of_kind("save")}
+    kept = [site for site in run.states_taken if site not in saved]
+    text = (
+        f"all {row.taken} tensors that the model is given back after step {row.step} are its "
+        "own, in the same memory: nothing changes"
+    )
+    at_once = row.site is not None and row.site in kept  # nothing was kept in between
+    sites = (row.site,) if at_once else (*kept[-1:], row.site)
+    return finding(
+        FROM_ITSELF if at_once else KEPT,
+        tuple(dict.fromkeys(site for site in sites if site is not None)),
+        (exact(text, row.same, signal="loaded_weights", steps=(row.step,)),),
+        LOAD_THE_OTHER if at_once else COPY,
+    )
+
+
+def _is_restored(run: Run, kept: KeptWeights) -> bool:
+    """After the last step that trained it, weights from elsewhere were loaded."""
+    loaded = any(row.step >= kept.until and not row.is_own for row in run.loaded_weights)
+    return loaded or any(f.action == "load" and f.step >= kept.until for f in run.files)
+
+
+def _live(kept: KeptWeights) -> Finding:
+    count = kept.until - kept.since
+    text = (
+        f"{kept.same} of {kept.tensors} tensors that were kept after step {kept.since} are those "
+        f"in training, in the same memory, and {count} more step{'s' * (count != 1)} changed them "
+        f"before {kept.read} reads them"
+    )
+    reading = exact(text, kept.same, signal="kept_weights", steps=(kept.since, kept.until))
+    return finding(LIVE, (kept.site, kept.read), (reading,), COPY_TENSORS)
