@@ -1,7 +1,8 @@
-"""Is a symptom of the curve seen from a log alone? Every lab pipeline and a draw of the corpus is
-recorded, its curves are exported, and the log is read as `sawbones diagnose --from` reads it.
+"""Is a symptom of the curve seen from a log alone? The lab's pipelines and a draw of the corpus are
+recorded, their curves are exported, and the log is read as `sawbones diagnose --from` reads it.
 
     python benchmarks/curves_alone.py --draw 150 --jobs 16 --out benchmarks/results/FILE.md
+    python benchmarks/curves_alone.py --draw 60 --lab 60    # of the lab a draw as well
 
 Named: of the symptoms of the curve that the whole recording shows, those that the log shows too.
 False: an ill symptom that the log of a healthy script shows.
@@ -68,20 +69,34 @@ def looked_at(case: Case, form: str) -> Seen:
     return Seen(case, whole, {s.symptom for s in report.symptoms}, ill)
 
 
+def _draw(cases: list[Case], number: int | None) -> list[Case]:
+    if number is None or number >= len(cases):
+        return cases
+    return random.Random(0).sample(cases, number)
+
+
+def _line(one: Seen) -> str:
+    shown = f"{sorted(one.whole)} and from the log {sorted(one.log)}"
+    return f"{one.case.name}: {one.why_not or shown}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draw", type=int, default=150, help="scripts of the corpus")
+    parser.add_argument("--lab", type=int, help="pipelines of the lab (default: all)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     form = "tensorboard" if importlib.util.find_spec("tensorboard") else "csv"
-    cases = [c for c in lab_cases() if c.num_ranks == 1]
-    drawn = [c for c in corpus_cases(CORPUS) if c.num_ranks == 1]
-    cases += random.Random(0).sample(drawn, min(given.draw, len(drawn)))
+    cases = _draw([c for c in lab_cases() if c.num_ranks == 1], given.lab)
+    cases += _draw([c for c in corpus_cases(CORPUS) if c.num_ranks == 1], given.draw)
+    seen = []
     with ThreadPoolExecutor(given.jobs) as pool:
-        seen = list(pool.map(lambda case: looked_at(case, form), cases))
+        for one in pool.map(lambda case: looked_at(case, form), cases):
+            seen.append(one)
+            print(_line(one), file=sys.stderr, flush=True)
     judged = [one for one in seen if not one.why_not]
     pairs = [(one, name) for one in judged for name in sorted(one.whole)]
     missed = [f"{one.case.name}: {name}" for one, name in pairs if name not in one.log]
@@ -108,7 +123,10 @@ def main() -> None:
     ]
     print("\n".join(parts))
     if given.out is not None:
-        command = f"`python benchmarks/curves_alone.py --draw {given.draw} --jobs {given.jobs}`"
+        lab = "" if given.lab is None else f" --lab {given.lab}"
+        command = (
+            f"`python benchmarks/curves_alone.py --draw {given.draw}{lab} --jobs {given.jobs}`"
+        )
         machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
         lines = ["# Symptoms of the curve, from a log alone", "", f"{command}, {machine}.", ""]
         given.out.write_text("\n".join([*lines, *parts, ""]), encoding="utf-8")

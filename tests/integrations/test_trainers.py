@@ -178,13 +178,15 @@ def test_where_the_run_is_recorded_already_only_the_numbers_go_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("accelerate")
-    tracker = _callback("accelerate", tmp_path / "own", summary=True)
     with sawbones.watch(out=tmp_path / "around"):
+        tracker = _callback("accelerate", tmp_path / "own", summary=True)
         _with_accelerate(tmp_path, [tracker])
     assert tracker.run is None and not (tmp_path / "own").exists()
     assert len(sawbones.read_run(tmp_path / "around").logged) == STEPS
     _with_accelerate(tmp_path, [tracker])
-    assert "8 steps" in capsys.readouterr().err, "a summary of its own run"
+    said = capsys.readouterr().err
+    # Before 1.8 a tracker that is used once more learns of the training when it logs its first step.
+    assert "8 steps" in said or "7 steps" in said, "a summary of its own run"
 
 
 def test_what_a_trainer_does_not_pass_on_ends_the_recording_all_the_same(tmp_path: Path) -> None:

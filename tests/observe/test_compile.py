@@ -98,6 +98,27 @@ def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
     )
 
 
+FUNCTION = """
+    import torch
+    from torch import nn
+
+    layer = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    double = torch.compile(lambda x: torch.sin(x) * 2, backend="eager", fullgraph=True)
+    for _ in range(3):
+        optimizer.zero_grad()
+        double(layer(torch.ones(2, 4))).square().mean().backward()
+        optimizer.step()
+"""
+
+
+def test_a_function_that_is_compiled_on_a_deep_step_is_compiled_as_without_us(bench: Bench) -> None:
+    """The compiler is imported by the script, after the hooks are in their places."""
+    seen = bench.watched(FUNCTION)
+    assert seen.status == 0, seen.stderr[-3000:]
+    assert seen.run.num_steps == 3 and not seen.run.off
+
+
 @pytest.fixture
 def nothing_compiled_yet():
     """Deep steps keep away from a process in which something was compiled, by another test for

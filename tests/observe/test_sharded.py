@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from test_agreement import ranks_run
 
 from sawbones.faults import read
@@ -41,6 +42,10 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.cpu.Stream, "record_event"),
+    reason="FSDP2 of torch 2.6 does not run on a CPU: its streams record no events",
+)
 @pytest.mark.timeout(300)
 def test_norms_of_a_sharded_model_are_those_of_the_whole(tmp_path: Path) -> None:
     done = ranks_run(tmp_path, SHARDED, 2)

@@ -26,7 +26,8 @@ except ImportError as error:
 
 
 class SawbonesTracker(GeneralTracker):  # type: ignore[misc]
-    """Records what happens between init_trackers and end_training as `sawbones run` does.
+    """Records what happens between init_trackers and end_training as `sawbones run` does. Accelerate
+    before 1.8 tells no tracker that a training begins: there it records from where it is made.
 
     out: the folder of the recording (default: a new one in .sawbones/). summary: whether anything
     is printed. to: a tracker that is told what was found, e.g. "wandb" (docs/how-to/trackers.md).
@@ -43,6 +44,8 @@ class SawbonesTracker(GeneralTracker):  # type: ignore[misc]
         super().__init__()
         self._recording = Recording("accelerate.Accelerator", out, summary, to)
         self.run: Run | None = None
+        if not hasattr(GeneralTracker, "start"):
+            self._recording.begin()
 
     @property
     def folder(self) -> Path | None:
@@ -56,7 +59,7 @@ class SawbonesTracker(GeneralTracker):  # type: ignore[misc]
         self._recording.begin()
 
     def store_init_configuration(self, values: dict[str, Any]) -> None:
-        self._recording.begin()  # versions before 1.8 have no start()
+        self._recording.begin()
 
     def log(self, values: dict[str, Any], step: int | None = None, **more: Any) -> None:
         self._recording.begin()

@@ -201,9 +201,7 @@ def own_connection(store: Any) -> Store:
     if hasattr(store, "clone"):
         copy: Store = store.clone()
         return copy
-    from torch.distributed import distributed_c10d
-
-    stores: Any = distributed_c10d
+    stores: Any = distributed  # its distributed_c10d has no TCPStore in torch 2.6
     inner = store
     while isinstance(inner, stores.PrefixStore):
         inner = inner.underlying_store

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from sawbones.schema import Batch, Loader, Run, Site
-from sawbones.trace.locate import Subject, locate
+from sawbones.trace.locate import locate
 
 
 def training_batches(run: Run) -> list[Batch]:
@@ -62,28 +62,26 @@ def framework_sites(run: Run) -> set[Site]:
 
 
 def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> tuple[Site, ...]:
-    """Lines that prepare batches: the user's collate function, and where integers of about this
-    shape were made.
+    """Lines that prepare batches: where integers of about this shape were made inside of the user's
+    collate function, that function, and other lines that made such.
 
     Lengths differ from batch to batch, and a loader may be a batch ahead of the step, so the very
-    tensor need not be there.
+    tensor need not be there. A worker's lines are not seen: then the function stands alone.
     """
-    found: list[Subject] = [loader.collate_site for loader in run.loaders]
+    collating = locate(*(loader.collate_site for loader in run.loaders))
+    functions = {(site.file, site.function) for site in collating}
+    made: list[Site] = []
     for deep in run.deep[1:4]:
         for op in deep.ops:
-            made = op.outputs[0] if op.outputs else None
-            if (
-                made is None
-                or op.module
-                or op.name not in names
-                or not made.dtype.startswith("int")
-            ):
+            out = op.outputs[0] if op.outputs else None
+            if out is None or op.site is None or op.module or op.name not in names:
                 continue
-            if len(made.shape) == len(shape) and any(
-                a == b for a, b in zip(made.shape, shape, strict=True)
-            ):
-                found.append(op)
-    return locate(*found)
+            if not out.dtype.startswith("int") or len(out.shape) != len(shape):
+                continue
+            if any(a == b for a, b in zip(out.shape, shape, strict=True)):
+                made.append(op.site)
+    inside = [site for site in made if (site.file, site.function) in functions]
+    return locate(*inside, *collating, *made)
 
 
 def defaults(run: Run, value: int) -> tuple[Site, ...]:

@@ -38,11 +38,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _give_way_to_what_is_compiled(recorder: Recorder, patches: Patches) -> None:
     """A function that was compiled before it is watched would be compiled again for the mode and
-    the hooks of a deep step. torch asks this before it looks whether what it has still fits.
+    the hooks of a deep step. torch asks this before it looks whether what it has still fits. In
+    torch 2.6 it is also the only word before the compiler notes the modes of a first call: what
+    leaves later fails the script.
     """
-    compiler = sys.modules.get("torch._dynamo.eval_frame")
+    done: list[bool] = []
 
-    def make(original: Any) -> Any:
+    def give_way(original: Any) -> Any:
         def _callback_from_stance(callback: Any) -> Any:
             found = original(callback)
             if found not in (None, False) and recorder.deep is not None and recorder.is_host():
@@ -51,8 +53,24 @@ def _give_way_to_what_is_compiled(recorder: Recorder, patches: Patches) -> None:
 
         return _callback_from_stance
 
-    if compiler is not None:
-        patches.replace(compiler, "_callback_from_stance", make)
+    def replace() -> None:
+        compiler = sys.modules.get("torch._dynamo.eval_frame")
+        if compiler is not None and not done:
+            done.append(True)
+            patches.replace(compiler, "_callback_from_stance", give_way)
+
+    def make(original: Any) -> Any:
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            made = original(*args, **kwargs)
+            if recorder.active:
+                recorder.guard("compile", replace)
+            return made
+
+        return compile
+
+    replace()
+    if not done:  # the first to compile brings the compiler in
+        patches.replace(torch, "compile", make)
 
 
 def _stay_eager(recorder: Recorder, patches: Patches) -> None:
