@@ -200,12 +200,8 @@ class Recorder:
         """Asked by backward passes and optimizer steps: the first one decides which thread is
         recorded.
         """
-        return (
-            self.active
-            and not DeepObserver.busy
-            and _num_forks == self._born_at_fork
-            and (self.threads.ident == threading.get_ident() or self.threads.trains())
-        )
+        here = self.threads.ident == threading.get_ident()
+        return self.is_process() and (here or self.threads.trains())
 
     def live_on_here(self) -> None:
         """In a fork that goes on with the run in its parent's place."""

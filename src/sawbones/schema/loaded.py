@@ -54,5 +54,10 @@ class KeptWeights:
         return self.same > 0 and (self.same == self.tensors or self._is_whole)
 
     @property
+    def is_passed(self) -> bool:
+        """Steps were taken after it was kept for the last time."""
+        return self.since < self.until
+
+    @property
     def _is_whole(self) -> bool:
         return self.tensors - self.same < self.trained <= self.same

@@ -204,3 +204,8 @@ FULLY_MET = Limit(
     "value of the other term over that of the reconstruction",
     "nothing is left to gain by it, although the reconstruction has not begun",
 )
+SHARES_ROUNDED = Limit(
+    5e-4,
+    "of the sum of a row of shares, its distance from 1",
+    "the rounding of half precision (2^-11), which a mean over rows does not exceed",
+)

@@ -213,3 +213,8 @@ GRADIENT_ORDER = Limit(
     "rank correlation of gradient size with depth",
     "six layers in order by chance: 1 in 40; single small layers do not follow the depth",
 )
+LARGEST_SHARE = Limit(
+    1.001,
+    "the largest of some values that may be shares",
+    "no share is above 1; half precision rounds the values below 1 to steps of 2^-11",
+)

@@ -19,7 +19,7 @@ from sawbones.observe.deep.influence import output_dims
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.shift import Frame, scores_form
-from sawbones.observe.deep.trace import RawOp, Ref
+from sawbones.observe.deep.trace import RawOp, Ref, plain_below
 from sawbones.properties.inputs import tensors_in
 from sawbones.schema import Site
 
@@ -66,7 +66,7 @@ def _leave(graph: OpGraph, step: int, batch: int) -> Left:
         for ref in op.outputs:
             tensor = ref.tensor() if ref.requires_grad and not ref.is_parameter else None
             if tensor is not None and tensor.dim() >= 2:
-                storage = tensor.untyped_storage()
+                storage = plain_below(tensor).untyped_storage()
                 left.memory[storage.data_ptr()] = StorageWeakRef(storage)
     return left
 
@@ -113,7 +113,7 @@ def _from_before(graph: OpGraph, left: Left) -> Iterator[tuple[Ref, RawOp]]:
             tensor = ref.tensor()
             if tensor is None or graph.maker(ref, op.index) is not None:
                 continue
-            storage = tensor.untyped_storage()
+            storage = plain_below(tensor).untyped_storage()
             known = left.memory.get(storage.data_ptr())
             if known is not None and not known.expired() and known == StorageWeakRef(storage):
                 yield ref, op

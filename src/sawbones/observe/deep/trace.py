@@ -372,7 +372,7 @@ class Tracer:
     def _keep(self, entry: _Entry, tensor: torch.Tensor) -> None:
         if not is_plain(tensor):
             return
-        storage = _plain_below(tensor).untyped_storage()
+        storage = plain_below(tensor).untyped_storage()
         key = storage.data_ptr()
         if key not in self._kept_storages:
             limit = _KEEP_CUDA if tensor.is_cuda else _KEEP_CPU
@@ -410,7 +410,7 @@ class Tracer:
         self._kept_storages.clear()
 
 
-def _plain_below(tensor: torch.Tensor) -> torch.Tensor:
+def plain_below(tensor: torch.Tensor) -> torch.Tensor:
     """What a tensor inside of torch.func's grad stands for."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)

@@ -89,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield _put_back(run, row)
             return
     for kept in run.kept_weights:
-        if kept.is_own and kept.since < kept.until and not _is_restored(run, kept):
+        if kept.is_own and kept.is_passed and not _is_restored(run, kept):
             yield _live(kept)
             return
 

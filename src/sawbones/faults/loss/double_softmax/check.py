@@ -60,7 +60,6 @@ EXPLAINS = (
     "model.bad-init",
 )
 EXPERIMENT = "softmax_removed"
-ROUNDING = 5e-4  # of a mean over rows of probabilities
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -156,7 +155,8 @@ def _are_shares(given: Value, seen: Seen) -> bool:
     if given.min is None or given.max is None or given.mean is None or given.nonfinite:
         return False
     total = given.mean * seen.number("num_classes")
-    return given.min >= 0 and given.max <= 1 + ROUNDING and abs(total - 1) <= ROUNDING
+    off = (given.max - 1, abs(total - 1))
+    return given.min >= 0 and all(limits.SHARES_ROUNDED.kept_by(o) for o in off)
 
 
 def _harmless(calls: list[Seen]) -> Iterator[Finding]:

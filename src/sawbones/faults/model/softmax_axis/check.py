@@ -72,7 +72,6 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 _SOFTMAX = ("softmax", "log_softmax")
-SHARE = 1.001  # the largest share that there is, and rounding of half precision
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -240,7 +239,7 @@ def _is_a_distribution(
     """
     by = use.other
     low, high = (by.min, by.max) if by is not None else (None, None)
-    if low is not None and high is not None and low >= 0 and high <= SHARE:
+    if low is not None and high is not None and low >= 0 and limits.LARGEST_SHARE.kept_by(high):
         return True  # a mixture of distributions, weighed by shares
     if is_learned_axis(graph, op.inputs[0], axis, op.index):
         return True
