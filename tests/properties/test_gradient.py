@@ -65,3 +65,43 @@ def test_a_network_with_many_edges_is_no_mistake():
     net = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 8))
     found = compare(nn.Module.__call__, ((torch.randn(64, 32),), {}), net)
     assert found.error - found.unsure < GOOD
+
+
+def test_a_target_that_asks_for_no_gradient_is_a_constant():
+    class SquaredError(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, guess: Tensor, target: Tensor) -> Tensor:
+            ctx.save_for_backward(guess, target)
+            return ((guess - target) ** 2).sum()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+            guess, target = ctx.saved_tensors
+            return grad * 2 * (guess - target), None
+
+    guess, target = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+    guess.requires_grad_()
+    fixed = compare(SquaredError.apply, ((guess, target), {}), None)
+    asked = compare(SquaredError.apply, ((guess, target.clone().requires_grad_()), {}), None)
+    assert fixed.error - fixed.unsure < GOOD
+    assert asked.error - asked.unsure > 0.1  # None where a gradient is asked for is a missing term
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+def test_a_sparse_matrix_beside_the_input_is_left_as_it_is(transposed):
+    class Spread(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, links: Tensor, x: Tensor) -> Tensor:
+            ctx.links = links
+            return torch.sparse.mm(links, x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+            back = ctx.links.t() if transposed else ctx.links
+            return None, torch.sparse.mm(back, grad)
+
+    generator = torch.Generator().manual_seed(0)
+    links = torch.rand(6, 6, generator=generator).triu().to_sparse()
+    x = torch.randn(6, 2, generator=generator).requires_grad_()
+    found = compare(Spread.apply, ((links, x), {}), None)
+    assert (found.error - found.unsure < GOOD) == transposed

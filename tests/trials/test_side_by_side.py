@@ -33,3 +33,9 @@ def test_a_remedy_gains_where_its_steps_agree(late: list[float], lower: bool) ->
 
 def test_equal_steps_say_nothing() -> None:
     assert _chance(np.zeros(20)) == 1.0
+
+
+@pytest.mark.parametrize(("end", "better"), [(4.4, False), (1.2, True)])
+def test_a_remedy_that_only_climbs_more_slowly_is_none(end: float, better: bool) -> None:
+    climbing = np.geomspace(2.2, 24_000.0, 300)
+    assert compare(_run(climbing), _run(np.linspace(2.2, end, 300))).is_better is better

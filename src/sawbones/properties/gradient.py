@@ -2,10 +2,12 @@
 
 Every coordinate of a small tensor is varied by itself, a large one along several random directions,
 so the cost is some hundred calls whatever the size. How far the slopes to the left and to the right
-are apart says how well the slope is known at all: an edge of the function nearby is no mistake. A gradient may differ on purpose: then the
-function passes its input through unchanged (gradient reversal, gradient scaling), or is flat almost
-everywhere (rounding with a straight-through estimate). Both are measured, too, so that whoever
-reads the numbers can tell.
+are apart says how well the slope is known at all: an edge of the function nearby is no mistake.
+Inputs that ask for no gradient (targets, masks, a fixed adjacency) are constants, as for
+torch.autograd.gradcheck: a backward may return None for them. A gradient may differ on purpose: then
+the function passes its input through unchanged (gradient reversal, gradient scaling), or is flat
+almost everywhere (rounding with a straight-through estimate). Both are measured, too, so that
+whoever reads the numbers can tell.
 """
 
 from __future__ import annotations
@@ -49,13 +51,18 @@ class CannotVary(ValueError):
 
 
 def compare(function: Callable[..., Any], given: Any, held: nn.Module | None) -> Slopes:
-    """`function(*args, **kwargs)`, or with a copy of `held` before them; given = (args, kwargs)."""
+    """`function(*args, **kwargs)`, or with a copy of `held` before them; given = (args, kwargs).
+    Varied are the parameters of `held` and the inputs that ask for a gradient; all real inputs where
+    neither is there.
+    """
     generator = torch.Generator().manual_seed(0)
     model = copy.deepcopy(held).double().eval() if held is not None else None
     args, kwargs = _wide(given)
-    inputs = [t for t in tensors_in((args, kwargs)) if t.is_floating_point()]
+    inputs = [t for t in tensors_in((args, kwargs)) if _can_vary(t)]
+    asked = [was.requires_grad for was in tensors_in(given) if _can_vary(was)]
     weights = [p for p in model.parameters() if p.requires_grad] if model is not None else []
-    moving = [t for t in inputs if t.numel()] + weights
+    wanted = [t for t, asks in zip(inputs, asked, strict=True) if asks] + weights
+    moving = wanted or inputs
     if not moving:
         raise CannotVary("it is given no real numbers")
     if sum(t.numel() for t in moving) > MOST_NUMBERS:
@@ -88,6 +95,10 @@ def compare(function: Callable[..., Any], given: Any, held: nn.Module | None) ->
         ]
         summed = sum(float((t * w).abs().sum()) for t, w in zip(made, upstream, strict=True))
     return _worst(rows, passes, torch.finfo(torch.float64).eps * summed / STEP)
+
+
+def _can_vary(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.layout == torch.strided and tensor.numel() > 0
 
 
 def _worst(

@@ -52,7 +52,11 @@ class Pair:
 
     @property
     def is_better(self) -> bool:
-        """Lower at the same steps by more than chance gives, and by enough to matter."""
+        """Lower at the same steps by more than chance gives, by enough to matter, and no higher
+        than it began: a run that climbs more slowly is as ill as before.
+        """
+        if self.now > self.begin:
+            return False
         if not math.isfinite(self.was):
             return math.isfinite(self.now)
         return limits.HEALED.reached_by(self.sigmas) and self.lower(limits.WORTH.value)

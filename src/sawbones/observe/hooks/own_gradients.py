@@ -1,5 +1,6 @@
 """torch.autograd.Function.apply, under `diagnose`: every backward that the user wrote is compared
-once with differences of its forward, at its first call with gradients.
+with differences of its forward, at its first call with gradients, and again where an input asks for
+a gradient that was a constant before: a layer's input is data in the first layer only.
 """
 
 from __future__ import annotations
@@ -18,27 +19,32 @@ from sawbones.observe.patches import Patches
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.tracing import is_tracing
 from sawbones.properties.gradient import CannotVary, compare
+from sawbones.properties.inputs import tensors_in
 from sawbones.schema.one_off import OwnGradient
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
+_NOWHERE: frozenset[int] = frozenset()
+
 
 def install(recorder: Recorder, patches: Patches) -> None:
     if not recorder.options.probe:
         return
-    rows: list[OwnGradient] = []
-    seen: set[type] = set()
+    rows: dict[type, OwnGradient] = {}
+    seen: dict[type, set[int]] = {}  # places of inputs whose gradient was compared
 
     def make(original: Any) -> Any:
         real = original.__func__
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             result = real(cls, *args, **kwargs)
-            if cls not in seen and torch.is_grad_enabled() and recorder.is_host():
-                seen.add(cls)
-                if not is_tracing() and _is_users(cls):
-                    recorder.guard("deep", measure, cls, real, args, kwargs)
+            if torch.is_grad_enabled() and recorder.is_host():
+                asked = _asked(args, kwargs)
+                if not asked <= seen.get(cls, _NOWHERE):
+                    seen.setdefault(cls, set()).update(asked)
+                    if not is_tracing() and _is_users(cls):
+                        recorder.guard("deep", measure, cls, real, args, kwargs)
             return result
 
         return classmethod(apply)
@@ -59,10 +65,22 @@ def install(recorder: Recorder, patches: Patches) -> None:
             row = replace(row, failed=f"{type(error).__name__}: {error}"[:200])
         finally:
             DeepObserver.busy = False
-        rows.append(row)
-        recorder.facts["own_gradients"] = rows
+        rows[cls] = _worse(rows.get(cls), row)
+        recorder.facts["own_gradients"] = list(rows.values())
 
     patches.replace(torch.autograd.Function, "apply", make)
+
+
+def _asked(args: Any, kwargs: Any) -> set[int]:
+    """The places of the tensors that ask for a gradient."""
+    given = enumerate(tensors_in((args, kwargs)))
+    return {place for place, tensor in given if tensor.requires_grad}
+
+
+def _worse(before: OwnGradient | None, now: OwnGradient) -> OwnGradient:
+    if before is None or before.error is None:
+        return now
+    return now if now.error is not None and now.error > before.error else before
 
 
 def _def_line(code: CodeType) -> int:

@@ -18,6 +18,7 @@ from torch import nn
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.sites import is_user_file
 from sawbones.properties.gradient import compare
+from sawbones.properties.inputs import tensors_in
 from sawbones.schema.one_off import OwnGradient
 
 
@@ -68,7 +69,8 @@ def install(recorder: Any) -> None:
         return result
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_due(cls, cls.forward):
+        asks = any(tensor.requires_grad for tensor in tensors_in((args, kwargs)))
+        if asks and is_due(cls, cls.forward):
             seen.add(cls)
             measure(
                 cls,

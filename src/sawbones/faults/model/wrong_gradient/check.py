@@ -1,10 +1,11 @@
 """A backward pass written by hand that is not the derivative of its forward pass
 
 ## What it sees
-Every `torch.autograd.Function` of the script, once, at its first call with gradients under
-`diagnose`: the slope along each coordinate of a small input, or along six random directions of a
-large one, as autograd gives it and as differences of the forward pass in float64 give it. They must
-agree; it fires when one is off by more than one part in ten thousand, at step 0.
+Every `torch.autograd.Function` of the script at its first call with gradients under `diagnose`, and
+again where an input asks for a gradient that did not before: the slope along each coordinate of a
+small input, or along six random directions of a large one, as autograd gives it and as differences
+of the forward pass in float64 give it. They must agree; it fires when one is off by more than one
+part in ten thousand, at step 0.
 
 ## Why it matters
 The optimizer follows a direction that is not downhill. The loss falls more slowly, stalls, or
@@ -45,7 +46,8 @@ loss modules of the script too.
 ## False alarms
 Gradient reversal and gradient scaling pass their input through unchanged, and straight-through
 estimates stand behind a forward pass that is flat almost everywhere: their gradient is meant to
-differ, and they stay silent. A point on an edge of the function (ReLU at 0) is passed over, and a
+differ, and they stay silent. An input that asks for no gradient (a target, a mask, a fixed
+adjacency) is a constant: None for it is right. A point on an edge of the function (ReLU at 0) is passed over, and a
 forward pass that cannot run in float64 could not be looked at.
 
 ## References
