@@ -105,7 +105,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _refused(run: Run) -> Iterator[Finding]:
     """A mask of nn.MultiheadAttention that it refuses."""
-    call = refusal(run)
+    call = refusal(run) if run.ending.crash is not None else None
     if call is None:
         return
     frame = frame_of(crash(run), "multi_head_attention_forward")
