@@ -61,12 +61,13 @@ def _fed(call: ModuleCall, goal: torch.Tensor) -> dict[str, Any] | None:
         or float(goal.std(1).min()) <= 0
     ):
         return None
-    for training in {False, call.module.training}:  # some feed the targets only while they train
-        moved = _moved_by_places(call, same[0], tuple(goal.shape), training)
-        if moved is None:
-            return None
-        if moved["own"] > 0:
-            break
+    shape = tuple(goal.shape)
+    moved = _moved_by_places(call, same[0], shape, training=False)
+    if moved is not None and moved["own"] <= 0 and call.module.training:
+        # Some models are fed the target in training only.
+        moved = _moved_by_places(call, same[0], shape, training=True)
+    if moved is None:
+        return None
     return {"ahead": 0, **moved, "shape": tuple(same[0].shape)}
 
 
