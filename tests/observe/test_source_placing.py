@@ -342,3 +342,48 @@ def test_a_container_one_part_of_which_is_scaled_in_place_decides_nothing(tmp_pa
     """
     parts = [("train", "x[:200]", "x[:200, 0]"), ("eval", "x[200:]", "x[200:, 0]")]
     assert not _plan(tmp_path, script, parts).is_prepared_alike
+
+
+COUNTS = """
+import numpy as np
+import pandas as pd
+
+rng = np.random.default_rng(4)
+seen, shops = rng.integers(0, 60, 400), rng.integers(0, 25, 400)
+bought = (rng.random(400) < 0.01 * seen).astype(int)
+table = pd.DataFrame({"shop": shops, "seen": seen, "age": rng.integers(18, 70, 400), "y": bought})
+table["rate"] = table.groupby("shop")["y"].transform("mean")
+order = rng.permutation(400)
+first, rest = order[:300], order[300:]
+given = ["seen", "age", "rate"]
+spread = table[given].iloc[first].std().to_numpy()
+train = table[given].iloc[first].to_numpy() / spread
+held = table[given].iloc[rest].to_numpy() / spread
+labels = table["y"].to_numpy()[first]
+"""
+
+
+def test_rows_of_counts_and_rates_are_found_by_all_of_their_columns(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    parts = [("train", "train", "labels"), ("eval", "held", "labels[:100]")]
+    plan = _plan(tmp_path, COUNTS, parts)
+    assert plan.count == 400
+    assert plan.evaluated >= 95
+    assert plan.place is not None and plan.place.labels[-1][0] in ("bought", "table")
+
+
+def test_rows_that_are_alike_hide_no_labels(tmp_path: Path) -> None:
+    """Rows of few counts repeat, with one label here and the other there."""
+    script = """
+    import numpy as np
+
+    rng = np.random.default_rng(6)
+    x, y = rng.integers(0, 12, size=(500, 3)), rng.integers(0, 2, 500)
+    order = rng.permutation(500)
+    first, rest = order[:380], order[380:]
+    train, held = x[first] / 4, x[rest] / 4
+    labels = y[first]
+    """
+    parts = [("train", "train", "labels"), ("eval", "held", "labels[:120]")]
+    plan = _plan(tmp_path, script, parts)
+    assert plan.place is not None and plan.place.labels == (("y", 0),)

@@ -340,10 +340,11 @@ class Matching:
 
     def _labels(self, space: int, count: int, rows_of: Mapping[int, int]) -> list[tuple[int, int]]:
         """(container, column) whose values are the targets of the rows trained on."""
+        alike = self._alike(space)
         pairs = [
             (rows_of[h], t)
             for h, t in self._seen["train"].items()
-            if t is not None and rows_of.get(h, -1) >= 0
+            if t is not None and rows_of.get(h, -1) >= 0 and h not in alike
         ]
         if len(pairs) < LEAST_TRAINED or len({t for _, t in pairs}) < 2:
             return []
@@ -356,6 +357,23 @@ class Matching:
             if is_answer(version.rows.numbers[places, column], values)
             or follows_answer(version.rows.numbers[places, column], values)
         ]
+
+    def _alike(self, space: int) -> set[int]:
+        """Hashes that several rows have: which of them was trained on, and with which label, is not
+        known.
+        """
+        numbers: dict[int, int] = {}
+        several: set[int] = set()
+        for v, version in enumerate(self._versions):
+            if self._space[v] == space and version.rows.numbers.shape[1] == self._width:
+                places = self._base[v].tolist()
+                for h, i in zip(version.rows.hashes.tolist(), places, strict=True):
+                    if i >= 0 and numbers.setdefault(h, i) != i:
+                        several.add(h)
+        for h, i in self._given.get(space, ()):
+            if i >= 0 and numbers.setdefault(h, i) != i:
+                several.add(h)
+        return several
 
     def _wholes(self, space: int, count: int) -> list[tuple[int, Version]]:
         """Containers of all rows, in their order."""

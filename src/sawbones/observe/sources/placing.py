@@ -22,8 +22,10 @@ RECOGNISED = 0.9  # share of rows that must be found
 SAME_COLUMN = 0.9999  # correlation of a column with itself, scaled
 _LOOKED_BACK = 16  # earlier containers that the rows of one are looked for in
 _COLUMNS_COMPARED = 8
+_COLUMNS_TOGETHER = 64
 _OF_A_TABLE = 0.5  # share of the measurements of some rows that must be columns of it
 _ROUNDING = 1e-3  # spreads
+_TOLD_APART = 0.5  # different rows, as a share of all
 _MAPS = 24  # lists of row numbers and masks that are tried
 _TEXT = (1 << 24) - 1  # a text in a column stands as so much of its checksum
 
@@ -238,21 +240,34 @@ def _maps_in(version: Version) -> list[Places]:
 
 def _is_copy(ours: Numbers, theirs: Numbers) -> bool:
     """Whether rows are those of another container, scaled: column by column, or, where it has other
-    columns besides, as far as measurements are concerned.
+    columns besides, as far as measurements are concerned, or by all that they have of it: in a
+    table of counts and rates no column tells the rows apart, and all of them together do.
     """
     if ours.shape[1] == theirs.shape[1] and _is_scaled(ours, theirs):
         return True
+    others = _in_spreads(theirs)
     measured = [c for c in range(ours.shape[1]) if is_measured(ours[:, c])]
     measured = measured[:: 1 + len(measured) // _COLUMNS_COMPARED]
-    mine, others = _in_spreads(ours[:, measured]), _in_spreads(theirs)
-    if not mine.size or not others.size:
+    if np.mean(_found_in(others, _in_spreads(ours[:, measured])) or 0) >= _OF_A_TABLE:
+        return True
+    mine = _in_spreads(ours[:, :: 1 + ours.shape[1] // _COLUMNS_TOGETHER])
+    found = np.array(_found_in(others, mine), bool)
+    if not found.size or float(np.mean(found)) < _OF_A_TABLE:
         return False
+    return len(np.unique(mine[:, found], axis=0)) >= _TOLD_APART * len(mine)
+
+
+def _found_in(others: npt.NDArray[np.float64], mine: npt.NDArray[np.float64]) -> list[bool]:
+    """Which of these columns, in spreads, are columns of another container in every row: a
+    correlation would not do, two parts of a count of the rows have one of 1.
+    """
+    if not mine.size or not others.size:
+        return []
     alike = mine.T @ others
     nearest = np.abs(alike).argmax(1)
     signs = np.sign(alike[np.arange(len(nearest)), nearest])
-    # In every row: a correlation would not do, two parts of a count of the rows have one of 1
     off = np.abs(mine - signs * others[:, nearest]).max(0)
-    return float(np.mean(off <= _ROUNDING)) >= _OF_A_TABLE
+    return [bool(o) for o in off <= _ROUNDING]
 
 
 def is_measured(column: Numbers) -> bool:
