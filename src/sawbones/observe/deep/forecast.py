@@ -48,51 +48,64 @@ def probe(call: ModuleCall, loss: Found) -> dict[str, Any] | None:
 
 def _fed(call: ModuleCall, goal: torch.Tensor) -> dict[str, Any] | None:
     """One of several inputs is the target itself: whether the output at a place depends on it
-    there, and not before.
+    there, and not before. Of several values at a time either dimension may be the time: it is the
+    one along which later outputs move as well, and in which another input, what came before, may
+    be longer or shorter. A network that gives back its input along with its class has no such one.
     """
     inputs = list(tensors_in((call.args, call.kwargs)))
     same = [t for t in inputs if t.is_floating_point() and _is_goal(t.detach(), goal)]
     others = [t for t in inputs if t.numel() > 1 and not any(t is s for s in same)]
-    if (
-        len(same) != 1
-        or not others
-        or goal.dim() != 2
-        or goal.shape[1] < _SHORTEST
-        or float(goal.std(1).min()) <= 0
-    ):
+    if len(same) != 1 or not others or goal.dim() not in (2, 3):
         return None
-    shape = tuple(goal.shape)
-    moved = _moved_by_places(call, same[0], shape, training=False)
-    if moved is not None and moved["own"] <= 0 and call.module.training:
-        # Some models are fed the target in training only.
-        moved = _moved_by_places(call, same[0], shape, training=True)
-    if moved is None:
-        return None
-    return {"ahead": 0, **moved, "shape": tuple(same[0].shape)}
+    found: dict[str, Any] | None = None
+    for dim in range(1, goal.dim()):
+        if goal.shape[dim] < _SHORTEST or float(goal.std(dim).min()) <= 0:
+            continue
+        if goal.dim() == 3 and not any(_is_same_series(other, goal, dim) for other in others):
+            continue
+        moved = _moved_by_places(call, same[0], goal, dim, training=False)
+        if moved is not None and moved["own"] <= 0 and call.module.training:
+            # Some models are fed the target in training only.
+            moved = _moved_by_places(call, same[0], goal, dim, training=True)
+        if moved is None or (goal.dim() == 3 and moved["later"] <= 0):
+            continue
+        if found is None or moved["earlier"] < found["earlier"]:
+            found = {"ahead": 0, **moved, "shape": tuple(same[0].shape)}
+    return found
 
 
 def _moved_by_places(
-    call: ModuleCall, given: torch.Tensor, shape: tuple[int, ...], training: bool
+    call: ModuleCall, given: torch.Tensor, goal: torch.Tensor, dim: int, training: bool
 ) -> dict[str, float] | None:
-    """How much outputs move at single places and before them when the input changes there: the most
-    of some places, since a decoder may be fed the target by the toss of a coin.
+    """How much outputs move at single places, before them and after them when the input changes
+    there: the most of some places, since a decoder may be fed the target by the toss of a coin.
     """
     model = copy.deepcopy(call.module).train(training)
+    shape = tuple(goal.shape)
     before = _run(model, call, given, given.detach().clone(), shape)
     if before is None:
         return None
     scale = float(before.std()) + 1e-12
-    own = earlier = 0.0
-    for place in torch.linspace(1, shape[1] - 2, _PLACES).round().long().unique().tolist():
+    length = shape[dim]
+    own = earlier = later = 0.0
+    for place in torch.linspace(1, length - 2, _PLACES).round().long().unique().tolist():
         changed = given.detach().clone()
-        changed[:, place] += given.detach().std() + 1.0
+        changed.select(dim, place).add_(given.detach().std() + 1.0)
         after = _run(model, call, given, changed, shape)
         if after is None:
             return None
-        moved = (after - before).abs()
-        own = max(own, float(moved[:, place].max()) / scale)
-        earlier = max(earlier, float(moved[:, :place].max()) / scale)
-    return {"own": own, "earlier": earlier}
+        moved = (after - before).abs() / scale
+        own = max(own, float(moved.select(dim, place).max()))
+        earlier = max(earlier, float(moved.narrow(dim, 0, place).max()))
+        later = max(later, float(moved.narrow(dim, place + 1, length - place - 1).max()))
+    return {"own": own, "earlier": earlier, "later": later}
+
+
+def _is_same_series(other: torch.Tensor, goal: torch.Tensor, dim: int) -> bool:
+    """Whether an input has the shape of the targets but for its length."""
+    if not other.is_floating_point() or other.dim() != goal.dim():
+        return False
+    return all(other.shape[d] == goal.shape[d] for d in range(goal.dim()) if d != dim)
 
 
 def _is_goal(given: torch.Tensor, goal: torch.Tensor) -> bool:
