@@ -186,6 +186,15 @@ class Census:
     def optimizers(self) -> list[torch.optim.Optimizer]:
         return [optimizer for ref in self._optimizers if (optimizer := ref()) is not None]
 
+    def holders(self) -> dict[int, int]:
+        """Parameter, by identity -> the optimizer that holds it."""
+        return {
+            id(p): self.optimizer_index(optimizer)
+            for optimizer in self.optimizers()
+            for group in optimizer.param_groups
+            for p in group["params"]
+        }
+
     def tensor_index(self, tensor: torch.Tensor) -> int:
         found = self._tensor_ids.get(id(tensor))
         if found is None or self._tensor_refs[found]() is not tensor:
@@ -210,12 +219,7 @@ class Census:
         """Trainable parameters of the models that have a gradient although no optimizer holds
         them.
         """
-        held = {
-            id(p)
-            for optimizer in self.optimizers()
-            for group in optimizer.param_groups
-            for p in group["params"]
-        }
+        held = set(self.holders())
         loose = [p for p in self.trainable() if id(p) not in held and p.grad is not None]
         copied = self._copied_from_trained(held) if loose else set()
         return {self.tensor_index(p) for p in loose if id(p) not in copied}

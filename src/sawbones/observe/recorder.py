@@ -314,7 +314,7 @@ class Recorder:
         at = (self.step, self.microstep, self.sites, self.census.roots)
         probe = self.options.probe and self.num_deep == 0
         given = (self.options.paced, self.torch_before, lambda: self.batches.drawn, self._left)
-        observer = DeepObserver(*at, probe, *given)
+        observer = DeepObserver(*at, probe, *given, self.census.holders)
         self.deep, self.deep_backward_seen = observer, False
         observer.skips_updates = self.ahead
         self.guard("deep", observer.start)

@@ -8,7 +8,7 @@ import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ from sawbones.observe.deep import (
     roles,
     shift,
     stepwise,
+    terms,
     weights,
     windows,
 )
@@ -72,8 +73,11 @@ class DeepObserver:
         torch_before: Originals | None = None,
         drawn: Callable[[], tuple[int, list[torch.Tensor]]] = lambda: (0, []),
         before: carried.Left | None = None,
+        holders: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
-        """`drawn`: see BatchLog; `before`: what an earlier observer left."""
+        """`drawn`: see BatchLog; `before`: what an earlier observer left; `holders`: parameter, by
+        identity -> the optimizer that holds it.
+        """
         self._step, self._microstep, self._roots, self._probe, self._brief = (
             step,
             microstep,
@@ -104,7 +108,7 @@ class DeepObserver:
         self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
         self._torch_before = torch_before or Originals()
-        self._drawn, self._before = drawn, before
+        self._drawn, self._before, self._holders = drawn, before, holders
         self.left: carried.Left | None = None
 
     @property
@@ -372,6 +376,9 @@ class DeepObserver:
         self._probes["cuts"] = self._contained(
             "cuts", lambda: reach.cuts(graph, self._modules, paths, root_ref), []
         )
+        if root_ref is not None:
+            summed = partial(terms.cut_terms, graph, root_ref, self._holders(), paths)
+            self._probes["cut_terms"] = self._contained("terms", summed, [])
         loose = self._contained("leaves", lambda: reach.loose_leaves(root, paths), [])
         if loose:
             self._probes["loose_leaves"] = loose

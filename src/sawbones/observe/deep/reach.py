@@ -4,7 +4,7 @@ and where the graph is cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import nn
 
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import ModuleWatch, Paths
-from sawbones.observe.deep.trace import Ref
+from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.origins import built_at
 
 _MAX_NODES = 200_000
@@ -128,30 +128,33 @@ def cuts(
     loss uses the result.
     """
     behind = {op.index for op in graph.behind(root)} if root is not None else set()
-    inside = _inside_custom_functions(graph)
-    found = []
-    for op in graph.ops:
-        if op.index in inside:
-            continue
-        carried = any(r.requires_grad for r in op.inputs)
-        dropped = bool(op.outputs) and not any(r.requires_grad for r in op.outputs)
-        learned = any(r.requires_grad and not r.is_parameter for r in op.inputs)
-        floats = any(r.dtype.startswith(("float", "bfloat")) for r in op.outputs)
-        if (op.name in _CUTS and carried) or (op.silent and carried and dropped and floats):
-            found.append(
-                {
-                    "op": op.index,
-                    "name": op.name,
-                    "site": op.site,
-                    "module": paths.of(op.module),
-                    "no_grad": op.silent,
-                    "learned_input": learned,
-                    "feeds_loss": op.index in behind,
-                    "switched": op.switched,
-                }
-            )
+    found = [
+        {
+            "op": op.index,
+            "name": op.name,
+            "site": op.site,
+            "module": paths.of(op.module),
+            "no_grad": op.silent,
+            "learned_input": any(r.requires_grad and not r.is_parameter for r in op.inputs),
+            "feeds_loss": op.index in behind,
+            "switched": op.switched,
+        }
+        for op in cutting(graph)
+    ]
     ordered = sorted(found, key=lambda cut: not cut["feeds_loss"])
     return ordered[:64]
+
+
+def cutting(graph: OpGraph) -> Iterator[RawOp]:
+    """Operators that are given values with gradients and hand them on without."""
+    inside = _inside_custom_functions(graph)
+    for op in graph.ops:
+        if op.index in inside or not any(r.requires_grad for r in op.inputs):
+            continue
+        dropped = bool(op.outputs) and not any(r.requires_grad for r in op.outputs)
+        floats = any(r.dtype.startswith(("float", "bfloat")) for r in op.outputs)
+        if op.name in _CUTS or (op.silent and dropped and floats):
+            yield op
 
 
 def _inside_custom_functions(graph: OpGraph) -> set[int]:

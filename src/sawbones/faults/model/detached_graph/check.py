@@ -8,11 +8,14 @@ there; also when an optimizer has taken five steps, nothing that it holds had a 
 its own steps cut what they use, whether its loss was recognised or not and whether its parameters
 belong to a module or are bare tensors. Also a state that a layer hands to itself three times or
 more in one sequence and that is detached each time, when gradients reach its last call alone and
-every call has an input of its own: likely. A loss that is computed of such layers on every deep step,
-and that backward does not depend on (overwritten by the next one, left out of the sum), is likely. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
+every call has an input of its own: likely. A loss that is computed of such layers on every deep
+step, and that backward does not depend on (overwritten by the next one, left out of the sum), is
+likely. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
 from a normal distribution of learned mean and spread, which hands no gradient back (sample() or
 torch.normal where rsample() is meant), when learned layers go on from the sample to the loss and
-nothing sets it against its own distribution.
+nothing sets it against its own distribution. A term of a summed loss that reaches nothing which its
+step updates, behind a cut of what that makes (a generator judged by `critic(fake.detach())`, a
+penalty of values without gradients), on every deep step that sums it up, is likely.
 
 ## Why it matters
 Everything in front of the cut stays as it was initialised.
@@ -34,12 +37,13 @@ The graph itself is the proof: walking it from the loss reaches no parameter in 
 ## False alarms
 Truncated backpropagation detaches a state whose layers are reached by the newer steps, and leaves
 several steps connected or gives each a loss; fixed points and refinements give every call the same
-input. Target
-networks, teachers and frozen backbones are not in the optimizer, or not trainable. The
-discriminator's step of a GAN detaches the generator, which has its own step. A head whose output no
-loss uses is unused, not cut: no cut follows it, and no loss is computed of it. A loss that is only
-logged comes from layers that another loss trains. Policy gradients and straight-through estimators
-sample without gradients on purpose: their sample meets the mean or spread again (log_prob, z + (q -
+input. Target networks, teachers and frozen backbones are not in the optimizer, or not trainable.
+The discriminator's step of a GAN detaches the generator, which has its own step. A head whose
+output no loss uses is unused, not cut: no cut follows it, and no loss is computed of it. A loss
+that is only logged comes from layers that another loss trains. Two optimizers that share one
+backward pass both step on it, and what a term reaches is not cleared in between; a loss that is
+detached itself is shown, not trained on. Policy gradients and straight-through estimators sample
+without gradients on purpose: their sample meets the mean or spread again (log_prob, z + (q -
 z).detach()).
 
 ## References
@@ -53,7 +57,7 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits.loss import STEPS_AGREEING
-from sawbones.schema import DeepStep, Finding, Fix, Op, Run
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site
 from sawbones.stats.cut_sequences import cut_sequences
 from sawbones.stats.dropped_losses import dropped_losses
 from sawbones.stats.loss_calls import as_site
@@ -87,7 +91,8 @@ def check(run: Run) -> Iterator[Finding]:
         or [*_starved_optimizer(run, taken)]
         or [*_loss_thrown_away(run, steps)]
     )
-    yield from found or [*_forgetting(steps)] or _blind_draw(run)
+    found = found or [*_forgetting(steps)] or [*_term_without_effect(run, taken)]
+    yield from found or _blind_draw(run)
 
 
 def _never_reached(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
@@ -205,6 +210,80 @@ def _loss_thrown_away(run: Run, steps: list[DeepStep]) -> Iterator[Finding]:
         Fix("Add all losses up before backward: total = total + loss, not total = loss."),
         # one that joins the sum later in a longer run looks the same
         at_most="likely",
+    )
+
+
+def _term_without_effect(run: Run, turns: list[int]) -> Iterator[Finding]:
+    """One of several terms that are summed up to a loss trains nothing that its step is for, as
+    what those parameters made was cut off in front of it: on every deep step that sums it up.
+    """
+    cut: dict[Site | None, list[tuple[int, Mapping[str, Any]]]] = {}
+    summed: dict[Site | None, set[int]] = {}
+    for deep in run.deep:
+        for term in deep.probes.get("cut_terms") or ():
+            site = as_site(term.get("site"))
+            summed.setdefault(site, set()).add(deep.step)
+            if deep.step < len(turns) and _has_no_effect(run, term, turns, deep.step):
+                cut.setdefault(site, []).append((deep.step, term))
+    for site, found in cut.items():
+        steps = sorted({step for step, _ in found})
+        if summed[site] != set(steps):
+            continue
+        term = found[0][1]
+        at, switched = as_site(term.get("cut_at")), as_site(term.get("switched"))
+        what = f"{term.get('cut')} at {at}"
+        what = f"gradients switched off at {switched}" if switched else what
+        names = ", ".join(str(name) for name in term.get("names", ()) if name)
+        yield finding(
+            "A term of the loss is cut off from what it is to train",
+            locate(switched, at, site),
+            (
+                counted(
+                    f"on all {len(steps)} deep steps that sum it up the term at {site} gives no "
+                    f"gradient to anything that the step updates: {what} takes out of the graph "
+                    f"what {names or 'these parameters'} made",
+                    len(steps),
+                    len(steps),
+                    STEPS_AGREEING,
+                    signal="deep",
+                    steps=steps[:5],
+                ),
+            ),
+            Fix(
+                "Compute this term of the value itself, without the cut, in the step that is to "
+                "train what made it; keep the cut where the other model is trained."
+            ),
+            # a term may be summed up only to be shown
+            at_most="likely",
+        )
+        return
+
+
+def _has_no_effect(run: Run, term: Mapping[str, Any], turns: list[int], step: int) -> bool:
+    """It was to reach what this step's optimizer holds and does not; and what it does reach is
+    cleared before that is stepped.
+    """
+    turn = turns[step]
+    trains = set(term.get("trains", ()))
+    if turn in trains or turn not in term.get("lost", ()):
+        return False
+    return all(index < 0 or _is_cleared(run, index, turns, step) for index in trains)
+
+
+def _is_cleared(run: Run, index: int, turns: list[int], step: int) -> bool:
+    """Whether an optimizer's gradients are cleared between the backward pass of a step and its own
+    next step: two that share one backward pass step one after the other.
+    """
+    own = next((i for i in range(step + 1, len(turns)) if turns[i] == index), None)
+    if own is None:
+        return False
+    steps = [e.seq for e in run.of_kind("step") if e.step == own]
+    passes = [e.seq for e in run.of_kind("backward") if e.step == step]
+    if not steps or not passes:
+        return False
+    return any(
+        max(passes) < e.seq < min(steps) and e.data.get("optimizer", index) in (index, None)
+        for e in run.of_kind("zero_grad")
     )
 
 
