@@ -45,7 +45,7 @@ def mixing(run: Run, deep: DeepStep) -> Iterator[Influence]:
             continue
         if item.mixes or item.dependent < 2 or _compares(deep, item):
             continue
-        if _batch_is_known(run, deep, item) and not _model_keeps_apart(deep):
+        if _batch_is_known(run, deep, item) and not _model_keeps_apart(run):
             yield item
 
 
@@ -86,11 +86,14 @@ def _batch_is_known(run: Run, deep: DeepStep, item: Influence) -> bool:
     return fits and len(layouts) == 1 and not alone
 
 
-def _model_keeps_apart(deep: DeepStep) -> bool:
-    """Measured on the model alone: it is the loss that compares examples."""
-    probe = deep.probes.get("batch")
-    others = probe.get("others") if isinstance(probe, dict) else None
-    return isinstance(others, float) and limits.MODEL_UNMOVED.undercut_by(others)
+def _model_keeps_apart(run: Run) -> bool:
+    """Measured on the model alone: it is the loss that compares examples, or the model that sorts
+    them on the way and puts its answers back.
+    """
+    named = [d.probes.get(name) for d in run.deep for name in ("batch", "rows")]
+    found = [p.get("others") for p in named if isinstance(p, dict)]
+    others = [moved for moved in found if isinstance(moved, float)]
+    return bool(others) and all(limits.MODEL_UNMOVED.undercut_by(moved) for moved in others)
 
 
 def _compares(deep: DeepStep, item: Influence) -> bool:

@@ -113,6 +113,14 @@ PAIRING_FITS = Limit(
     "score of another pairing",
     "half, and twice that of the pairing as it is: shown beside, decides nothing",
 )
+ANSWERS_MOVED_ALONG = Limit(
+    0.9,
+    "share of the answers",
+    "all of them do, but for one of ten: examples of the same length need not change places",
+)
+ANSWERS_FOUND_AGAIN = Limit(
+    0.99, "share of the answers", "all: in another order, a model of single examples says the same"
+)
 PAIRING_GAIN = Limit(2, "times the score as it is", "twice: shown beside, decides nothing")
 MAPS_RECOGNISED = Limit(
     0.1,

@@ -17,6 +17,7 @@ from torch import nn
 
 from sawbones.observe.deep import (
     alike,
+    answer_rows,
     attention,
     blanks,
     blind_rows,
@@ -486,7 +487,12 @@ class DeepObserver:
             ):
                 self._probes.update(probes.run(call, self._sources, self._decoded))
                 if (main := self._main) is not None:
-                    for name, probe in (("forecast", forecast.probe), ("window", windows.overlap)):
+                    in_rows = partial(answer_rows.probe, graph=OpGraph(self._tracer.ops))
+                    for name, probe in (
+                        ("forecast", forecast.probe),
+                        ("window", windows.overlap),
+                        ("rows", in_rows),
+                    ):
                         found = self._contained(name, partial(probe, call, main), None)
                         self._probes.update({name: found} if found else {})
         finally:

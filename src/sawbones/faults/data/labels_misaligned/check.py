@@ -70,6 +70,7 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
 from sawbones.schema.labels import LabelProbe, LabelsTold, MapPartners
+from sawbones.schema.source import as_site
 from sawbones.stats.drawn_targets import Draws, drawn_targets, level_at_end, loss_of_constant
 from sawbones.stats.label_probes import way_to_certainty, z_of_fewer
 from sawbones.stats.learning import learned
@@ -80,6 +81,7 @@ from sawbones.trace.source_lines import marked_lines
 
 NEEDS = ("losses",)
 USES = (
+    "probes",
     "label_probe",
     "ops",
     "loss_calls",
@@ -103,6 +105,10 @@ SAVED_ORDER = ("glob", "rglob", "iglob", "listdir", "scandir", "iterdir")
 
 
 def check(run: Run) -> Iterator[Finding]:
+    in_other_rows = [*_of_answers(run)]
+    if in_other_rows:
+        yield from in_other_rows
+        return
     drawn = drawn_targets(run) if run.num_steps >= MIN_STEPS else []
     if len(drawn) >= MIN_DRAWN:
         yield from _of_draws(run, drawn)
@@ -164,6 +170,45 @@ def check(run: Run) -> Iterator[Finding]:
         at_most="likely" if informative else "suspected",
         trial=TRIAL,
     )
+
+
+def _of_answers(run: Run) -> Iterator[Finding]:
+    """A model that sorts its batch, by length for example, and answers in that order: each answer
+    is held against another example's label.
+    """
+    for deep in run.deep:
+        rows = deep.probes.get("rows") or {}
+        along, again = rows.get("moved_along"), rows.get("found_again")
+        moved = not limits.ANSWERS_MOVED_ALONG.reached_by(along)
+        if along is None or not moved or not limits.ANSWERS_FOUND_AGAIN.reached_by(again):
+            continue
+        num = int(rows["examples"])
+        forwards = [e for e in run.of_kind("forward") if e.phase == "train"]
+        text = (
+            f"the {num} examples of a batch were given to a copy of the model in another order: "
+            f"{round(along * num)} of its {num} answers moved along with their example, and all "
+            "of them were given again, in other rows"
+        )
+        reading = compared(
+            text,
+            along,
+            limits.ANSWERS_MOVED_ALONG,
+            below=True,
+            expected=1,
+            signal="probes",
+            steps=(deep.step,),
+        )
+        yield finding(
+            "The model answers in another order than its examples, and so beside their labels",
+            locate(*map(as_site, rows.get("sites") or ()), *forwards[:1]),
+            (reading,),
+            Fix(
+                "Put the answers back in the order of the examples: answers[order.argsort()]. "
+                "pack_padded_sequence with enforce_sorted=False sorts and puts back by itself."
+            ),
+            at_most="likely",  # labels may be put in that order by what is no tensor
+        )
+        return
 
 
 def _otherwise(probe: LabelProbe, trained: LabelsTold) -> tuple[LabelsTold, str] | None:
