@@ -123,3 +123,50 @@ def test_labels_that_are_looked_up_by_name_are_silent(tmp_path: Path) -> None:
         "train.py", working_folder=tmp_path, seconds=120, only=FAULT, experiments=False
     ).report
     assert not report.findings
+
+
+SORTED_WHEN_JOINED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+torch.manual_seed(0)
+texts = []
+for _ in range(720):
+    kind = int(torch.randint(0, 3, (1,)))
+    words = int(torch.randint(4, 16, (1,)))
+    tokens = torch.randint(5, 20, (words,))
+    tokens[::2] += 15 * (1 + kind)
+    texts.append((tokens, kind))
+
+def joined(pairs):
+    rows = sorted((tokens for tokens, _ in pairs), key=len)
+    return pad_sequence(rows, batch_first=True), torch.tensor([kind for _, kind in pairs])
+
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.look, self.tell = nn.Embedding(70, 12, padding_idx=0), nn.Linear(12, 3)
+
+    def forward(self, rows):
+        return self.tell(self.look(rows).sum(1) / (rows > 0).sum(1, keepdim=True))
+
+net = Bag()
+optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
+for epoch in range(4):
+    for rows, kinds in DataLoader(texts, batch_size=30, shuffle=True, collate_fn=joined):
+        loss = nn.functional.cross_entropy(net(rows), kinds)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_the_line_is_the_one_that_sorts_and_not_those_that_draw_single_numbers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.py").write_text(SORTED_WHEN_JOINED)
+    found = diagnose_script(
+        "train.py", working_folder=tmp_path, seconds=120, only=FAULT, experiments=False
+    ).report.findings
+    assert [f.where[0].line for f in found] == [16]

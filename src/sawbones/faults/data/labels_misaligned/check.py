@@ -399,6 +399,7 @@ def _drawn_apart(run: Run) -> tuple[Site, ...]:
     for row in run.made_tensors:
         site = row.site
         draws = row.op in ("randint", "randperm", "multinomial")
-        if site and draws and row.count > 1 and row.dtype.startswith("int"):
+        several = math.prod(row.shape) > 1  # a single number is no order
+        if site and draws and several and row.count > 1 and row.dtype.startswith("int"):
             drawn.setdefault((site.file, site.function, *row.shape), set()).add(site)
     return tuple(max(sites, key=lambda s: s.line) for sites in drawn.values() if len(sites) > 1)
