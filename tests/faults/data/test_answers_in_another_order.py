@@ -90,3 +90,29 @@ def test_an_order_that_is_handed_out_is_used_outside(
     answer: str, loss: str, tmp_path: Path
 ) -> None:
     assert not _found(_run(tmp_path, ARGSORT, "ids[order]", answer, loss))
+
+
+CODES = """
+import torch
+from torch import nn
+
+class Codes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.codes, self.tell = nn.Parameter(torch.randn(24, 6)), nn.Linear(6, 3)
+
+    def forward(self, weights):
+        return self.tell(self.codes)
+
+model, kinds = Codes(), torch.randint(0, 3, (24,))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for _ in range(20):
+    loss = nn.functional.cross_entropy(model(torch.rand(24)), kinds)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_answers_that_are_made_of_nothing_that_is_given_have_no_order(tmp_path: Path) -> None:
+    assert not _found(died(tmp_path, CODES))

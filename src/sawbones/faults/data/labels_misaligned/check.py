@@ -68,6 +68,7 @@ from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limit import Limit
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
+from sawbones.evidence.limits import model as limits_of_models
 from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
 from sawbones.schema.labels import LabelProbe, LabelsTold, MapPartners
 from sawbones.schema.source import as_site
@@ -182,6 +183,8 @@ def _of_answers(run: Run) -> Iterator[Finding]:
         moved = not limits.ANSWERS_MOVED_ALONG.reached_by(along)
         if along is None or not moved or not limits.ANSWERS_FOUND_AGAIN.reached_by(again):
             continue
+        if limits_of_models.MODEL_UNMOVED.undercut_by(rows.get("others")):
+            continue  # no answer depends on where its example stands: they are made of something else
         num = int(rows["examples"])
         forwards = [e for e in run.of_kind("forward") if e.phase == "train"]
         text = (
