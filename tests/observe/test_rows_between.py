@@ -51,3 +51,10 @@ def test_rows_of_their_own_lie_between_none() -> None:
     rows = RNG.normal(size=(400, 6)).astype(np.float32)
     told = rows_between(_pass(rows[:100]), rows[100:])
     assert told is not None and told.derived == 0
+
+
+def test_waves_of_one_shape_are_nearly_in_line_and_not_interpolated() -> None:
+    phases = 2 * np.pi * RNG.random((2300, 1))
+    waves = np.sin(np.arange(32) * 2 * np.pi / 32 + phases).astype(np.float32)
+    told = rows_between(_pass(waves[:300]), waves[300:])
+    assert told is not None and told.derived == 0

@@ -1,6 +1,7 @@
 """Evaluated rows that were made from trained ones: each lies on the straight line between two of
 them, to rounding. Rows of several real columns do not come to lie there by chance; interpolation
-(SMOTE, a series that was filled in) puts them there.
+(SMOTE, a series that was filled in) puts them there, and no others nearby: rows of a smooth curve
+(waves of one shape) are nearly in line with their neighbours, some by a little and some by less.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ OWN_VALUES = 0.5  # of the rows that have a value of their own in a real column
 MAX_ROWS = 300  # evaluated rows that are looked at
 NEIGHBOURS = 12
 ROUNDING = 1e-4  # distance from the line, over the length of the stretch
+NEARLY = 1e-2  # the same, for rows that are nearly in line
+OF_A_CURVE = 0.3  # of the rows that are not in line: so many are nearly
+APART = 0.2  # of the longer distance: two neighbours beside one another lie in one direction
 LEAST_TRAINED = 50
 
 Numbers = npt.NDArray[np.float64]
@@ -37,7 +41,10 @@ def rows_between(one: Judged, trained: Values) -> DerivedRows | None:
     x = (known[:, real] / spread).astype(np.float64)
     y = (one.rows[:, real] / spread).astype(np.float64)
     picked = np.linspace(0, len(y) - 1, min(MAX_ROWS, len(y))).astype(np.int64)
-    inside = np.array([_is_between(y[i], x) for i in picked.tolist()])
+    off = np.array([_off_line(y[i], x) for i in picked.tolist()])
+    inside = off <= ROUNDING
+    if not inside.all() and np.mean(off[~inside] <= NEARLY) >= OF_A_CURVE:
+        inside[:] = False
     told = DerivedRows(len(picked), int(inside.sum()), one.kind, _by_chance(x))
     if one.errors is None or not inside.any() or inside.all():
         return told
@@ -65,17 +72,22 @@ def real_columns(rows: Values) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _is_between(row: Numbers, known: Numbers) -> bool:
-    """Whether the directions to two of the nearest trained rows are opposite, or the same."""
+def _off_line(row: Numbers, known: Numbers) -> float:
+    """How far the directions to two of the nearest trained rows are from opposite, or the same: an
+    angle, which is the distance from the line over the length.
+    """
     away = known - row
     length = np.sqrt((away**2).sum(1))
     near = np.argsort(length)[: NEIGHBOURS + 1]
     near = near[length[near] > 0]
     directions = away[near] / length[near][:, None]
     cosines = directions @ directions.T
-    np.fill_diagonal(cosines, 0.0)
-    # 1 - cos is half the square of the angle: the distance from the line over the length
-    return bool((1 - np.abs(cosines)).min(initial=1.0) <= ROUNDING**2 / 2 + 1e-9)
+    ends = away[near]
+    gaps = np.sqrt(((ends[:, None] - ends[None]) ** 2).sum(-1))
+    cosines[gaps < APART * np.maximum.outer(length[near], length[near])] = 0.0
+    # 1 - cos is half the square of the angle
+    nearest = float((1 - np.abs(cosines)).min(initial=1.0))
+    return float(np.sqrt(2 * max(nearest - 1e-9, 0.0)))
 
 
 def _by_chance(known: Numbers) -> int:
@@ -84,5 +96,5 @@ def _by_chance(known: Numbers) -> int:
     hits = 0
     for _ in range(MAX_ROWS):
         row, *others = known[rng.choice(len(known), 1 + NEIGHBOURS, replace=False)]
-        hits += _is_between(row, np.array(others))
+        hits += _off_line(row, np.array(others)) <= ROUNDING
     return hits
