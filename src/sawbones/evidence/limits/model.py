@@ -94,6 +94,11 @@ DRAWN_ELSEWHERE = Limit(
     "of streams that are read on, nearly all rows lie the same step behind the row before; of rows "
     "that are drawn, about one in the number of all rows",
 )
+WEIGHTS_MOVED = Limit(
+    1e-6,
+    "share of a parameter's size",
+    "rounding of a float32 sum: weights that nobody writes stay",
+)
 MODEL_UNMOVED = Limit(
     1e-6, "share of the outputs' spread", "rounding of float32: the outputs are the same"
 )

@@ -34,7 +34,8 @@ The optimizer's own groups and the parameters' flags are the proof.
 
 ## False alarms
 Frozen backbones, adapters, teachers and target networks hold weights that were trained or loaded
-before; random features, and bases of adapters that only demonstrate the method, are left out of the
+before; an average of another model's weights is written at every step, so its size changes;
+random features, and bases of adapters that only demonstrate the method, are left out of the
 optimizer and the rest learns on top of them. A group that is unfrozen later in the run gets
 gradients then and is silent; gradients of an earlier stage, under another optimizer, do not count.
 
@@ -51,6 +52,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from sawbones.evidence import exact, finding
+from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Run, Site, Tensor
 from sawbones.stats.fresh_weights import ever_trained, has_gradient, is_fresh
@@ -88,7 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
         if tensor.optimizer >= 0 and tensor.in_model:
             groups.setdefault((tensor.optimizer, tensor.group), []).append(tensor)
     frozen = {
-        key: [t for t in own if not t.requires_grad and not _trained_by_its_own(run, t)]
+        key: [t for t in own if not t.requires_grad and not _changes(run, t)]
         for key, own in groups.items()
     }
     whole = [key for key, own in groups.items() if len(frozen[key]) == len(own)]
@@ -171,6 +173,19 @@ def _is_adapted(run: Run, tensor: Tensor) -> bool:
     small = [t for t in beside if min(t.shape) < size]
     pairs = ((a, b) for a in small for b in small if a is not b and min(a.shape) == min(b.shape))
     return any(tensor.shape[0] in a.shape and tensor.shape[1] in b.shape for a, b in pairs)
+
+
+def _changes(run: Run, tensor: Tensor) -> bool:
+    """Trained after all, or written by the script itself, as an average of another model's weights
+    is: an optimizer leaves alone what has no gradient.
+    """
+    sizes = run.statistics.get("param_l2")
+    known = sizes[:, tensor.index] if sizes is not None else np.empty(0)
+    known = known[np.isfinite(known) & (known >= 0)]
+    moved = len(known) > 1 and limits.WEIGHTS_MOVED.passed_by(
+        np.ptp(known) / max(known.max(), TINY)
+    )
+    return bool(moved) or _trained_by_its_own(run, tensor)
 
 
 def _trained_by_its_own(run: Run, tensor: Tensor) -> bool:
