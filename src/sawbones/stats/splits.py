@@ -182,9 +182,9 @@ def by_width(batches: Iterable[Batch]) -> tuple[bool, int]:
     return False, 0
 
 
-def row_bits(batches: Iterable[Batch]) -> float | None:
+def row_bits(batches: Iterable[Batch]) -> tuple[float, int] | None:
     """How seldom two samples would be equal by chance, as a power of one half, if their values were
-    independent: an upper bound. None where no values were read.
+    independent: an upper bound; and how many values that are. None where no values were read.
     """
     for batch in batches:
         rows = next((t["shape"][0] for t in batch.tensors if t.get("shape")), 0)
@@ -194,18 +194,19 @@ def row_bits(batches: Iterable[Batch]) -> float | None:
             if "bits" in t and t["shape"][:1] == [rows]
         ]
         if read:
-            return sum(width * bits for width, bits in read)
+            return sum(width * bits for width, bits in read), sum(width for width, _ in read)
     return None
 
 
 def has_telling_rows(batches: Sequence[Batch], num_trained: int) -> bool:
     """Samples of real numbers that hardly equal one of so many others by chance. Whether a tensor
-    is of a real dtype says nothing of that: one-hot codes and boards are, too.
+    is of a real dtype says nothing of that: one-hot codes and boards are, too. Values of two kinds
+    are drawings: a few numbers say where all the lines are, however many dots they have.
     """
     real, width = by_width(batches)
-    bits = row_bits(batches)
     needed = math.log2(max(num_trained, 1) / BY_CHANCE)
-    return real and width >= MIN_NUMBERS and (bits is None or bits >= needed)
+    bits, values = row_bits(batches) or (math.inf, 0)
+    return real and width >= MIN_NUMBERS and bits >= needed and bits > values
 
 
 def label_counts(batches: Iterable[Batch]) -> dict[str, int]:

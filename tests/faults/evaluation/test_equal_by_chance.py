@@ -58,6 +58,23 @@ def test_measured_rows_that_come_again_are_copies() -> None:
     assert len(list(check(run_of(rows[:600], rows[500:], LOADERS)))) == 1
 
 
+def _drawings(num: int, places: int) -> torch.Tensor:
+    """Bars of ones, of few lengths, that begin at few or many places."""
+    begins = torch.randint(0, places, (num, 2), generator=DRAWN)
+    lengths = torch.randint(3, 7, (num, 2), generator=DRAWN)
+    dots = torch.arange(4 * places + 8)
+    lines = (dots >= 4 * begins[..., None]) & (dots < 4 * begins[..., None] + lengths[..., None])
+    return lines.flatten(1).float()
+
+
+def test_drawings_of_a_few_numbers_coincide_and_copies_of_many_are_copies() -> None:
+    few = _drawings(3000, 8)
+    assert list(check(run_of(few[:2500], few[2500:], LOADERS))) == []
+    many = _drawings(3000, 400)
+    assert list(check(run_of(many[:2500], many[2500:], LOADERS))) == []
+    assert len(list(check(run_of(many[:2500], many[2300:], LOADERS)))) == 1
+
+
 def test_sentences_of_a_small_grammar_coincide() -> None:
     starts = torch.randint(0, 9, (3000, 2), generator=DRAWN)
     texts = torch.cat([(starts[:, :1] + k) % 9 for k in range(4)], 1)
