@@ -288,7 +288,16 @@ def value_range(plain: torch.Tensor) -> dict[str, Any]:
         facts |= {"min": float(low), "max": float(high), "mean": float(finite.mean())}
         facts["std"] = float(finite.std()) if finite.numel() > 1 else 0.0
         facts["bits"] = coincidence_bits(finite.numpy())
+    if plain.dim() > 1 and plain.shape[0] <= _COMPARED_VALUES:
+        facts["two_kinds"] = rows_of_two_kinds(plain)
     return facts
+
+
+def rows_of_two_kinds(plain: torch.Tensor) -> float:
+    """Share of the rows that hold two different values at most."""
+    rows = plain.flatten(1)
+    low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
+    return float(((rows == low) | (rows == high)).all(1).double().mean())
 
 
 def coincidence_bits(values: npt.NDArray[np.float64]) -> float:

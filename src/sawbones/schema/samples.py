@@ -100,6 +100,8 @@ class NearCopies:
     trained: int
     near: float  # share of evaluated samples with a near copy among the trained ones
     middle: float  # nearest over tenth neighbour, median
+    # share of evaluated samples with a near one, or a few, and all others five times as far away
+    alone: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,15 +198,26 @@ def row_bits(batches: Iterable[Batch]) -> tuple[float, int] | None:
     return None
 
 
-def has_telling_rows(batches: Sequence[Batch], num_trained: int) -> bool:
+def has_telling_rows(batches: Sequence[Batch], num_trained: int, met_again: float = 1.0) -> bool:
     """Samples of real numbers that hardly equal one of so many others by chance. Whether a tensor
     is of a real dtype says nothing of that: one-hot codes and boards are, too. Values of two kinds
-    are drawings: a few numbers say where all the lines are, however many dots they have.
+    are drawings: a few numbers say where all the lines are, however many dots they have. Where
+    such rows stand among others they may be the share of the rows that was `met_again`.
     """
     real, width = by_width(batches)
     needed = math.log2(max(num_trained, 1) / BY_CHANCE)
     bits, values = row_bits(batches) or (math.inf, 0)
-    return real and width >= MIN_NUMBERS and bits >= needed and bits > values
+    telling = real and width >= MIN_NUMBERS and bits >= needed and bits > values
+    return telling and _drawings(batches) < met_again / 2
+
+
+def _drawings(batches: Iterable[Batch]) -> float:
+    """Share of the samples whose widest tensor holds values of two kinds only."""
+    for batch in batches:
+        wide = [t for t in batch.tensors if "two_kinds" in t]
+        if wide:
+            return float(max(wide, key=lambda t: np.prod(t["shape"][1:]))["two_kinds"])
+    return 0.0
 
 
 def label_counts(batches: Iterable[Batch]) -> dict[str, int]:

@@ -3,7 +3,8 @@ anything else does.
 
 For each evaluated sample: the distance to the nearest trained one over that to the tenth. Between
 independent samples the two distances differ little; a copy with a little noise lies a fraction as
-far away as any other sample.
+far away as any other sample. Samples of a smooth curve (one angle, one moment) have their
+neighbours at all distances; behind the copies of a sample there is nothing for a while.
 """
 
 from __future__ import annotations
@@ -67,13 +68,17 @@ class NearCopies:
             return None
         x, y = np.stack(list(trained.values())), np.stack(new)
         squares = (y**2).sum(1)[:, None] + (x**2).sum(1)[None, :] - 2.0 * y @ x.T
-        nearest = np.sqrt(
-            np.maximum(np.partition(squares, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS], 0.0)
-        )
-        first, tenth = nearest.min(1), nearest.max(1)
+        nearest = np.sqrt(np.maximum(np.sort(squares, axis=1)[:, :_NEIGHBOURS], 0.0))
+        first, tenth = nearest[:, 0], nearest[:, -1]
         known = tenth > 1e-6 * max(float(np.abs(x).max()), 1e-12)
         if known.sum() < 40:
             return None
         ratio = first[known] / tenth[known]
-        near, middle = float(np.mean(ratio < _NEAR)), float(np.median(ratio))
-        return kinds.NearCopies(int(known.sum()), len(x), near, middle)
+        behind = (nearest[known, :-1] < _NEAR * nearest[known, 1:]).any(1)
+        return kinds.NearCopies(
+            int(known.sum()),
+            len(x),
+            near=float(np.mean(ratio < _NEAR)),
+            middle=float(np.median(ratio)),
+            alone=float(np.mean(behind)),
+        )

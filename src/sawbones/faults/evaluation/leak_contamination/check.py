@@ -98,6 +98,9 @@ MIN_MIXED = 2  # batches of known and new samples
 MIN_WHOLE = 64  # samples of an evaluation in one batch
 MIN_TURNED = 40  # pictures: so many without one as it is are not turned at random
 MIN_ASKED = 20  # steps before which a model answers: fewer are evaluations at the end
+# share of the points of a line with a gap of NEARER behind one of nine neighbours: the sum of all
+# (1 / NEARER) ** k; in more directions there are fewer
+GAPS_BY_CHANCE = 0.25
 NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 
@@ -204,6 +207,7 @@ def _near(run: Run, parts: list[Split], seen: NearCopies | None) -> Iterator[Fin
         len(parts) > 1  # folds have each other's samples, scaled a little differently
         or not limits.NEAR_COPIES.reached_by(share)
         or not limits.NEAR_ABOVE_CHANCE.reached_by(share - by_chance)
+        or not limits.NEAR_ABOVE_CHANCE.reached_by(seen.alone - GAPS_BY_CHANCE)
     ):
         return
     text = (
@@ -295,7 +299,8 @@ def _exact(run: Run, parts: list[Split]) -> Iterator[Finding]:
 def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Finding]:
     copies, total = shared(batches, part.trained_on)
     in_training = repeats(b for b in part.trained if b.epoch == 0)
-    many_forms = has_telling_rows(batches, len(part.trained_on)) or _rare_rows(run, copies)
+    telling = has_telling_rows(batches, len(part.trained_on), copies / max(total, 1))
+    many_forms = telling or _rare_rows(run, copies)
     if not many_forms and by_width(batches)[1] < MIN_TOKENS:
         return
     chance = chance_of_pairs(
