@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,20 @@ class Split:
     trained: tuple[Batch, ...]
     evaluated: tuple[Batch, ...]
 
-    @property
+    @cached_property
     def trained_on(self) -> set[int]:
-        return {f for batch in self.trained for f in batch.fingerprints}
+        """Without samples that are never evaluated again once they were trained on: new ones are
+        predicted first and become history afterwards.
+        """
+        first: dict[int, int] = {}
+        for batch in self.trained:
+            for f in batch.fingerprints:
+                first[f] = min(batch.step, first.get(f, batch.step))
+        last: dict[int, int] = {}
+        for batch in self.evaluated:
+            for f in batch.fingerprints:
+                last[f] = max(batch.step, last.get(f, batch.step))
+        return {f for f, step in first.items() if last.get(f, step + 1) > step}
 
     @property
     def trained_sources(self) -> set[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from sawbones.faults.evaluation.leak_contamination.check import check
+from sawbones.faults.evaluation.wrong_split.check import check as validated
 from sawbones.observe.batches import describe
 from sawbones.observe.fingerprints import batch_fingerprints
 from sawbones.schema import Batch, DeepStep, Ending, Event, LossCall, Run
@@ -17,6 +18,7 @@ from sawbones.schema.evaluation import Evaluation, EvaluationPass
 from sawbones.schema.loaded import Restored
 from sawbones.schema.loss import LossFacts
 from sawbones.schema.value import Value
+from sawbones.stats.splits import splits
 
 DRAWN = torch.Generator().manual_seed(0)
 
@@ -145,3 +147,24 @@ def test_a_split_that_is_drawn_anew_at_a_resume_evaluates_trained_rows() -> None
     assert len(list(check(_resumed(drawn_anew=True)))) == 1
     assert list(check(_resumed(drawn_anew=False))) == []
     assert list(check(_resumed(drawn_anew=True, empty=True))) == []  # a fold that starts over
+
+
+def test_rows_that_are_predicted_first_and_trained_on_later_are_no_copies() -> None:
+    rows = torch.randn(600, 6, generator=DRAWN)
+    seen: list[Batch] = []
+    step = 0
+    for week, new in enumerate(rows.split(20), 1):
+        seen.append(batch(new, step, "eval", "model"))
+        for part in rows[: 20 * week].split(50):
+            seen.append(batch(part, step, "train", "model"))
+            step += 1
+    run = replace(
+        run_of(rows[:50], rows[:20], ("model", "model")),
+        steps={"step": np.arange(step), "optimizer": np.zeros(step)},
+        batches=tuple(seen),
+        events=tuple(Event(i, "backward", i, 0, "train", 0.0) for i in range(step)),
+    )
+    assert list(validated(run)) == []
+    again = batch(rows[:200], step, "eval", "model")
+    (part,) = splits(replace(run, batches=(*seen, again)))
+    assert part.trained_on == set(again.fingerprints)

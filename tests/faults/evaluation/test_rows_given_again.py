@@ -58,6 +58,15 @@ def test_rows_of_few_values_are_equal_by_chance() -> None:
         found(drawn[600:], trained=drawn[:600])
 
 
+def test_square_waves_among_others_are_met_again_by_chance() -> None:
+    phase = torch.randint(0, 40, (900, 1), generator=DRAWN) / 40 + torch.arange(16) / 16
+    waves = ROWS.repeat(1, 3)[:, :16].clone()
+    waves[::3] = torch.sign(torch.sin(6.2832 * phase + 0.01))[::3]
+    assert found(waves[600:], trained=waves[:600]) == 0
+    copied = torch.cat([waves[600:], ROWS.repeat(1, 3)[1:600:3, :16][:60]])
+    assert found(copied, trained=waves[:600]) == 1
+
+
 def test_a_second_model_has_not_met_the_rows_of_the_first() -> None:
     log, models = PassLog(SiteFinder("")), [nn.Linear(6, 2), nn.Linear(6, 2)]
     for model, rows in zip(models, (ROWS[:600], ROWS[300:]), strict=True):

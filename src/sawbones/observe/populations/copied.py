@@ -36,6 +36,9 @@ def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
     rows = {h for call in mixed or large for h in call}
     copies = rows & trained if mixed else set()
     is_telling, chance = _by_chance(one.rows, here.hashes, len(trained))
+    if is_telling:
+        drawings = {h for h, drawn in zip(one.hashes, _drawn(one.rows), strict=True) if drawn}
+        rows, copies = rows - drawings, copies - drawings
     if not rows or not trained or (not is_telling and one.rows.shape[1] < WIDE):
         return None
     return CopiedRows(
@@ -48,6 +51,15 @@ def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
         is_telling=is_telling,
         chance=chance,
     )
+
+
+def _drawn(rows: Values) -> list[bool]:
+    """Of two different values at most: a few numbers say where they change, so that such rows come
+    about twice.
+    """
+    low, high = rows.min(1, keepdims=True), rows.max(1, keepdims=True)
+    drawn: list[bool] = ((rows == low) | (rows == high)).all(1).tolist()
+    return drawn
 
 
 def _is_mixed(call: list[int], trained: set[int]) -> bool:
