@@ -35,6 +35,9 @@ The influence map is the proof: a gradient from one example's output to another'
 it is not. Packed documents and merged graphs are read off ids and make it likely.
 
 ## False alarms
+A sequence that is given alone, as (time, 1, features), has a target for each of its places: where
+no loader and no index put examples side by side it is taken for that if its places are ids or its
+length changes, and is no more than suspected else.
 Batch normalisation mixes examples by design and is known by its operator; one written by hand keeps
 averages for evaluation, so that its outputs differ between the two modes. In contrastive losses the
 scores are compared across the batch, so there are as many classes as examples; those are left out.
@@ -55,6 +58,7 @@ layers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
@@ -242,6 +246,12 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
             continue
         if len(shape) != 3 or shape[0] != batch or shape[1] == batch:
             continue
+        alone = recurrent and shape[1] == 1 and not _are_many(run, deep, batch)
+        if alone and _is_one_sequence(run, op, batch):
+            continue
+        alone = recurrent and shape[1] == 1 and not _are_many(run, deep, batch)
+        if alone and _is_one_sequence(run, op, batch):
+            continue
         if length is not None and shape[1] not in (length, length + 1 if blind else length):
             continue
         text = (
@@ -255,8 +265,33 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
         )
         where = locate(*_built(run, layer.path if layer is not None else op.module), op)
         fix = "Build the layer with batch_first=True, or hand it (time, batch, features)."
-        return _finding(reading, where, fix)
+        return _finding(reading, where, fix, "suspected" if alone else "proven")
     return None
+
+
+def _are_many(run: Run, deep: DeepStep, num: int) -> bool:
+    """So many examples were put side by side by a loader, or picked one by one out of a table."""
+    sizes = {loader.source: loader.batch_size for loader in run.loaders}
+    for batch in run.batches:
+        shapes = [tuple(t.get("shape") or ()) for t in batch.tensors]
+        if batch.step == deep.step and sizes.get(batch.source, 1) != 1:
+            return any(shape[:1] == (num,) for shape in shapes)
+    picking = (op for op in deep.ops if op.name in ("__getitem__", "index_select"))
+    return any(
+        not op.module
+        and any(v.shape == (num,) and v.dtype.startswith("int") for v in op.inputs[1:])
+        and op.outputs[0].shape[:1] == (num,)
+        for op in picking
+        if op.outputs
+    )
+
+
+def _is_one_sequence(run: Run, layer: Op, num: int) -> bool:
+    """Places of one text, of one id each; or sequences of many lengths, one at a time."""
+    ids = any(math.prod(t.shape) == num == max(t.shape) for d in run.deep for t in d.tokens)
+    inputs = (op.inputs[0] for d in run.deep for op in d.ops if op.site == layer.site and op.inputs)
+    lengths = {value.shape[0] for value in inputs if len(value.shape) == 3}
+    return ids or len(lengths) > 2  # the last batch of an epoch is shorter
 
 
 def _num_drawn(deep: DeepStep) -> int | None:
