@@ -20,9 +20,15 @@ DRAWN = torch.Generator().manual_seed(0)
 ROWS = torch.randn(900, 6, generator=DRAWN)
 
 
-def found(*evaluated: torch.Tensor, trained: torch.Tensor = ROWS[:600], folds: int = 1) -> int:
+def found(
+    *evaluated: torch.Tensor,
+    trained: torch.Tensor = ROWS[:600],
+    folds: int = 1,
+    norm: nn.Module | None = None,
+) -> int:
     """How many findings there are where one model is trained, and then asked in these calls."""
-    log, model = PassLog(SiteFinder("")), nn.Linear(trained.shape[1], 2)
+    log = PassLog(SiteFinder(""))
+    model = nn.Sequential(norm or nn.Identity(), nn.Linear(trained.shape[1], 2))
     for batch in trained.split(50):
         log.trains(model, ((batch,), {}))
     for rows in evaluated:
@@ -56,6 +62,11 @@ def test_rows_of_few_values_are_equal_by_chance() -> None:
     drawn = torch.randint(0, 4, (900, 6), generator=DRAWN).float()
     with pytest.raises(NothingToJudge):
         found(drawn[600:], trained=drawn[:600])
+
+
+def test_statistics_that_are_taken_anew_of_training_rows_are_no_evaluation() -> None:
+    assert found(ROWS[500:800], norm=nn.BatchNorm1d(6).eval()) == 1
+    assert found(ROWS[500:800], norm=nn.BatchNorm1d(6)) == 0
 
 
 def test_square_waves_among_others_are_met_again_by_chance() -> None:

@@ -28,6 +28,8 @@ def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
     here = log.latest()[one.number]
     if here.shape is None or here.bags:
         return None  # other inputs may tell equal rows apart; texts are compared elsewhere
+    if here.takes_statistics:
+        return None  # of the training rows, most likely, for weights that were averaged
     trained = log.trained_for(here.module)
     ends = np.cumsum(here.sizes).tolist()
     calls = [here.hashes[end - size : end] for size, end in zip(here.sizes, ends, strict=True)]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from sawbones.observe.calls import is_training
 from sawbones.observe.fingerprints import tensors_in
@@ -46,6 +47,11 @@ KEPT_TRAINED, MAX_KEPT_WIDTH = 4000, 512  # rows that are trained on, and their 
 Values = npt.NDArray[np.float32]
 
 
+def _takes_statistics(module: nn.Module) -> bool:
+    norms = (m for m in module.modules() if isinstance(m, _BatchNorm))
+    return any(norm.training and norm.track_running_stats for norm in norms)
+
+
 @dataclass
 class Pass:
     lines: tuple[Site, ...]  # of the script, innermost first
@@ -53,6 +59,7 @@ class Pass:
     state: int  # of the parameters: another number once one of them was written to
     likeness: Likeness | None  # to the trained model; None for that one itself
     is_training: bool
+    takes_statistics: bool = False  # batch normalisation takes them of its rows
     shape: tuple[int, ...] | None = None  # of one sample, where the model is given nothing else
     batches: list[Values] = field(default_factory=list)
     hashes: list[int] = field(default_factory=list)
@@ -229,7 +236,8 @@ class PassLog:
         alike = likeness(trained, module) if trained is not None else None
         tensors = [t for _, t in tensors_in(given)]
         shape = tuple(tensors[0].shape[1:]) if len(tensors) == 1 else None
-        made = Pass(lines, number, state, alike, is_training(module), shape)
+        modes = is_training(module), _takes_statistics(module)
+        made = Pass(lines, number, state, alike, *modes, shape)
         made.held = [h for h in held_columns(inner) if h.digest in (self._held_before or ())]
         self.passes.append(made)
         return made

@@ -131,9 +131,12 @@ def _put_back(run: Run, seen: PutBack) -> Finding:
 def _differs(pair: ServedPair) -> bool:
     if not limits.OTHER_ANSWERS.reached_by(pair.apart):
         return False
-    if pair.copy is not None and _has_same_weights(pair.copy):
+    is_worse = limits.COPY_LOSS.reached_by(pair.lower)
+    # a copy in training mode that is no worse takes its statistics of the new rows on purpose
+    adapts = pair.is_training and pair.lower is not None
+    if pair.copy is not None and _has_same_weights(pair.copy) and not adapts:
         return True
-    return limits.COPY_LOSS.reached_by(pair.lower)
+    return is_worse
 
 
 def _must_agree(pair: ServedPair) -> bool:
