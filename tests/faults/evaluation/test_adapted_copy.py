@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sawbones.faults.deployment.serving_parity.check import check
-from sawbones.schema import Ending, Run
+from sawbones.schema import Ending, Run, Site
 from sawbones.schema.populations import Likeness, Populations, ServedPair
 
 
@@ -29,5 +29,6 @@ def test_a_copy_in_training_mode_that_answers_better_takes_its_statistics_on_pur
     is_training: bool, scores: tuple[float, float], lower: float, named: bool
 ) -> None:
     copy = Likeness("Sequential", 1.0, 0.0, 1.0, None, "copy")
-    pair = ServedPair(0, 1, 100, "classes", 0.4, scores, lower, (), 0, 144, is_training, copy)
+    apart = ServedPair(0, 1, 100, "classes", 0.4, scores, lower, (), 0, 144, is_training, copy)
+    pair = replace(apart, sites=(Site("train.py", 3),))
     assert bool(list(check(_run(pair)))) == named

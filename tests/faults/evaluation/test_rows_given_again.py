@@ -64,6 +64,19 @@ def test_rows_of_few_values_are_equal_by_chance() -> None:
         found(drawn[600:], trained=drawn[:600])
 
 
+def test_a_score_on_training_rows_that_were_changed_for_training_is_none() -> None:
+    log, model = PassLog(SiteFinder("")), nn.Linear(6, 2)
+    for rows in ROWS[:600].split(50):
+        noisy = torch.cat([rows[:10], rows[10:] + 0.1])
+        log.trains(model, ((noisy,), {}), loaded=[rows], loader="loader:0")
+    for loader, expected in (("loader:0", None), ("loader:1", 60)):
+        asked = ROWS[:300]
+        log.answered(model, ((asked,), {}), model(asked), loaded=[asked], loader=loader)
+        copied = compare_passes(log).copied
+        assert (copied and copied.copies) == expected
+        log.passes.clear()
+
+
 def test_statistics_that_are_taken_anew_of_training_rows_are_no_evaluation() -> None:
     assert found(ROWS[500:800], norm=nn.BatchNorm1d(6).eval()) == 1
     assert found(ROWS[500:800], norm=nn.BatchNorm1d(6)) == 0

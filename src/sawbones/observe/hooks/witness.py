@@ -160,11 +160,11 @@ class _Witness:
 
     def passed(self, phase: str, module: nn.Module, given: Any, result: Any) -> None:
         """A model call has returned."""
+        batches = self.r.batches
+        loaded = batches.loaded
         if phase == "train":
-            self.passes.trains(module, given)
+            self.passes.trains(module, given, loaded, batches.source)
         else:
-            batches = self.r.batches
-            loaded = batches.latest if batches.loader_seen else None
             known = len(self.passes.passes)
             self.passes.answered(module, given, result, loaded, batches.source)
             vocabularies = self.r.vocabularies

@@ -30,6 +30,8 @@ def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
         return None  # other inputs may tell equal rows apart; texts are compared elsewhere
     if here.takes_statistics:
         return None  # of the training rows, most likely, for weights that were averaged
+    if here.loader and here.loader in log.training_loaders:
+        return None  # a score on the training rows, of which some were changed for training
     trained = log.trained_for(here.module)
     ends = np.cumsum(here.sizes).tolist()
     calls = [here.hashes[end - size : end] for size, end in zip(here.sizes, ends, strict=True)]

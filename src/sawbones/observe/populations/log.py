@@ -60,6 +60,7 @@ class Pass:
     likeness: Likeness | None  # to the trained model; None for that one itself
     is_training: bool
     takes_statistics: bool = False  # batch normalisation takes them of its rows
+    loader: str = ""  # that gave its first batch, "" for none
     shape: tuple[int, ...] | None = None  # of one sample, where the model is given nothing else
     batches: list[Values] = field(default_factory=list)
     hashes: list[int] = field(default_factory=list)
@@ -96,6 +97,8 @@ class PassLog:
         self._trained_rows: list[Values] = []
         self._num_trained = 0
         self.trained_bags: list[Any] = []
+        self.training_loaders: set[str] = set()
+        self._met: Any = None  # the latest batch of a loader that a call came with
         self._modules: list[weakref.ref[nn.Module]] = []
         self._trained_module: weakref.ref[nn.Module] | None = None
         self._frame: types.FrameType | None = None
@@ -108,8 +111,13 @@ class PassLog:
         self._held_before: set[bytes] | None = None
         self.why = ""
 
-    def trains(self, module: nn.Module, given: Any) -> None:
-        """A training call begins: what was evaluated before belongs to another model."""
+    def trains(self, module: nn.Module, given: Any, loaded: Any = None, loader: str = "") -> None:
+        """A training call begins: what was evaluated before belongs to another model. `loaded`: see
+        `answered`.
+        """
+        if loaded is not None and loaded is not self._met:
+            self.training_loaders.add(loader)
+            self._met = loaded
         if self.passes:
             self._before, self.passes = self.passes, []
         self._values, self._frame, self._loaded, self._waits = 0, None, None, False
@@ -155,7 +163,7 @@ class PassLog:
         self, module: nn.Module, given: Any, result: Any, loaded: Any = None, loader: str = ""
     ) -> None:
         """An evaluating call has returned; `loaded`: the latest batch, and its loader's name."""
-        self._waits = False
+        self._waits, self._met = False, loaded
         bags = bags_of(given)
         numbers = _main_rows(given, bags)
         scores = _scores(result)
@@ -237,7 +245,7 @@ class PassLog:
         tensors = [t for _, t in tensors_in(given)]
         shape = tuple(tensors[0].shape[1:]) if len(tensors) == 1 else None
         modes = is_training(module), _takes_statistics(module)
-        made = Pass(lines, number, state, alike, *modes, shape)
+        made = Pass(lines, number, state, alike, *modes, loader, shape)
         made.held = [h for h in held_columns(inner) if h.digest in (self._held_before or ())]
         self.passes.append(made)
         return made
