@@ -14,7 +14,7 @@ from sawbones.practise.answers import Answer, NoAnswer, answer
 from sawbones.practise.claims import NoClaim, holds, parse, value_of
 from sawbones.practise.exercises import make
 from sawbones.practise.grading import MOST_WORDS, Trials, grade, total
-from sawbones.practise.measuring import Measured, shows
+from sawbones.practise.measuring import Measured, hurts, shows
 from sawbones.practise.progress import page
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
@@ -191,6 +191,17 @@ def test_other_numbers_a_warning_or_a_crash_show_and_noise_does_not() -> None:
     assert not shows(near, GOOD)
     assert shows(replace(near, log=("UserWarning: x", "epoch 5: loss 0.1084")), GOOD)
     assert shows(Measured(None, ("ValueError: x",)), GOOD)
+
+
+def test_a_worse_end_hurts_and_a_better_one_does_not() -> None:
+    assert hurts(BAD, GOOD) and not hurts(GOOD, GOOD)
+    better = _measured([2.0, 1.0, 0.2, 0.05], "epoch 5: loss 0.0500")
+    assert shows(better, GOOD) and not hurts(better, GOOD)
+    tiny = _measured([2.0, 1.0, 0.001, 0.0002], "epoch 5: loss 0.0002")
+    solved = _measured([2.0, 1.0, 0.001, 0.0001], "epoch 5: loss 0.0001")
+    assert shows(tiny, solved) and not hurts(tiny, solved)  # both have learned it
+    assert hurts(replace(GOOD, log=("epoch 5: loss nan",)), GOOD)
+    assert hurts(Measured(None, ("ValueError: x",)), GOOD)
 
 
 def test_the_history_names_the_weakest_part() -> None:

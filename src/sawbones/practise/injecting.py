@@ -2,6 +2,8 @@
 
 An injector holds
     LEVEL           1 (an error names the line) to 4 (only a measurement shows it)
+    MAY_LOOK_BETTER (optional) the numbers of the log can be better with the fault in: it is shown by
+                    other numbers, not by worse ones
     inject(source)  yields edits of byte ranges, one tuple for each place where the fault can be put
 """
 
@@ -24,6 +26,7 @@ class Injector:
     fault: str
     level: int
     function: Callable[[Source], Iterable[Edits]]
+    may_look_better: bool = False
 
     @property
     def layer(self) -> str:
@@ -48,5 +51,6 @@ def injectors() -> dict[str, Injector]:
         path = f"sawbones.faults.{layer}.{name.replace('-', '_')}.inject"
         if importlib.util.find_spec(path) is not None:
             module = importlib.import_module(path)
-            found[check.fault] = Injector(check.fault, module.LEVEL, module.inject)
+            better = getattr(module, "MAY_LOOK_BETTER", False)
+            found[check.fault] = Injector(check.fault, module.LEVEL, module.inject, better)
     return found
