@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,12 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sawbones.fixing.source import Source
 from sawbones.practise.answers import Answer, NoAnswer, answer
 from sawbones.practise.claims import NoClaim, holds, parse, value_of
-from sawbones.practise.exercises import make
+from sawbones.practise.examining import examine
+from sawbones.practise.exercises import Exercise, make
 from sawbones.practise.grading import MOST_WORDS, Trials, grade, total
+from sawbones.practise.injecting import injectors
 from sawbones.practise.measuring import Measured, hurts, shows
 from sawbones.practise.progress import page
+from sawbones.practise.scripts import healthy
+from sawbones.practise.tasks import SENSORS
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
 
@@ -210,6 +216,21 @@ def test_the_history_names_the_weakest_part() -> None:
     text = page([row | {"lines": lines}])
     assert "1 graded answers" in text and "weakest: isolation, 0% of its points" in text
     assert "No graded answer yet" in page([])
+
+
+def test_a_claim_about_the_label_probe_is_measured_and_separates(tmp_path: Path) -> None:
+    """Labels put beside other rows: the inputs tell nothing of them, in the healthy script all."""
+    source = Source.of(healthy(random.Random(0), SENSORS).text.encode(), "train.py")
+    (broken,) = injectors()["data.labels-misaligned"].into(source)[:1]
+    exercise = Exercise(0, 2, ("data.labels-misaligned",), source, broken)
+    (tmp_path / "train.py").write_bytes(broken.raw)
+    given = Answer(exercise.faults, claims=(parse("label_probe < 0.1"),), command="true")
+    trials = examine(exercise, given, tmp_path, lambda text: None)
+    lines = {line.part: line for line in grade(exercise, given, trials)}
+    assert lines["measured"].points == 6, lines["measured"].why
+    assert lines["differs from a healthy run"].points == 10
+    told = value_of(given.claims[0], trials.healthy)
+    assert told is not None and told > 0.5
 
 
 TURNED = """\

@@ -7,6 +7,8 @@
     lr@0 == 0.3              equal to the digits that are given
     steps == 200             how many optimizer steps there were
     first_nonfinite == 16    the first step whose loss is NaN or infinite
+    label_probe < 0.1        how well inputs tell the labels that they were trained with: 0 is no
+                             better than chance, 1 is always
     crashes                  the script ends in an error
     try lr=0.1 heals         the trial of that name confirms what it looks for
     try clip=1 does not heal
@@ -28,6 +30,7 @@ from sawbones.practise.measuring import Measured
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.loss_calls import carrying
 
 SERIES = (
@@ -41,7 +44,7 @@ SERIES = (
     "memory_mb",
     "eval",
 )
-SINGLE = ("steps", "first_nonfinite")
+SINGLE = ("steps", "first_nonfinite", "label_probe")
 _COMPARISON = re.compile(
     r"^(?P<what>\w+)(?:@(?P<at>last|first|\d+(?:\.\.\d+)?))?\s*(?P<sign><=|>=|==|<|>)\s*(?P<number>\S+)$"
 )
@@ -102,6 +105,9 @@ def value_of(claim: Claim, measured: Measured) -> float | None:
         return None
     if claim.what == "steps":
         return float(run.num_steps)
+    if claim.what == "label_probe":
+        pairs = run.label_probe.batches if run.label_probe is not None else None
+        return way_to_certainty(pairs) if pairs is not None else None
     steps, values = _series(run, claim.what if claim.what in SERIES else "loss")
     if claim.what == "first_nonfinite":
         bad = np.flatnonzero(~np.isfinite(values))
