@@ -167,7 +167,7 @@ def _diagnostics(exercise: Exercise, answer: Answer, trials: Trials) -> list[Lin
     if false:
         most = sum(line.points for line in lines)
         cost = min(most, FALSE_CLAIM * len(false))
-        lines.append(Line("claims that do not hold", -cost, 0, _list(false)))
+        lines.append(Line("claims that do not hold", 0 - cost, 0, _list(false)))
     return lines
 
 

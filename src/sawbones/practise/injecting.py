@@ -4,6 +4,7 @@ An injector holds
     LEVEL           1 (an error names the line) to 4 (only a measurement shows it)
     MAY_LOOK_BETTER (optional) the numbers of the log can be better with the fault in: it is shown by
                     other numbers, not by worse ones
+    TRIAL           (optional) what `sawbones try` is asked to separate it from its rivals
     inject(source)  yields edits of byte ranges, one tuple for each place where the fault can be put
 """
 
@@ -27,6 +28,7 @@ class Injector:
     level: int
     function: Callable[[Source], Iterable[Edits]]
     may_look_better: bool = False
+    trial: str = ""
 
     @property
     def layer(self) -> str:
@@ -51,6 +53,11 @@ def injectors() -> dict[str, Injector]:
         path = f"sawbones.faults.{layer}.{name.replace('-', '_')}.inject"
         if importlib.util.find_spec(path) is not None:
             module = importlib.import_module(path)
-            better = getattr(module, "MAY_LOOK_BETTER", False)
-            found[check.fault] = Injector(check.fault, module.LEVEL, module.inject, better)
+            found[check.fault] = Injector(
+                check.fault,
+                module.LEVEL,
+                module.inject,
+                getattr(module, "MAY_LOOK_BETTER", False),
+                getattr(module, "TRIAL", ""),
+            )
     return found

@@ -10,6 +10,7 @@ from sawbones.practise.places import Edits, acts_by_mode, statements
 
 LEVEL = 3
 MAY_LOOK_BETTER = True
+TRIAL = "eval-mode"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -13,6 +13,7 @@ from sawbones.fixing.source import Source, called_name
 from sawbones.practise.places import Edits, call_of, clips, loss_expressions, optimizers
 
 LEVEL = 3
+TRIAL = "one-large-batch"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -13,6 +13,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, calls, clips, normalises, trained_rows
 
 LEVEL = 4
+TRIAL = "clip=1"
 
 
 def inject(source: Source) -> Iterator[Edits]:

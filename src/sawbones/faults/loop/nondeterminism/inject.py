@@ -10,6 +10,7 @@ from sawbones.practise.places import Edits, statements
 
 LEVEL = 3
 MAY_LOOK_BETTER = True
+TRIAL = "same-seed"
 
 
 def inject(source: Source) -> Iterator[Edits]:

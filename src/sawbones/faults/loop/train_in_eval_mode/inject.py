@@ -11,6 +11,7 @@ from sawbones.practise.places import Edits, acts_by_mode, is_in, statements
 
 LEVEL = 3
 MAY_LOOK_BETTER = True
+TRIAL = "train-mode"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -10,6 +10,7 @@ from sawbones.practise.places import Edits, data_sets
 
 LEVEL = 3
 MAY_LOOK_BETTER = True
+TRIAL = "label-shift"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -13,6 +13,7 @@ from sawbones.fixing.source import Source, called_name
 from sawbones.practise.places import Edits, calls, clips, optimizers, receiver
 
 LEVEL = 3
+TRIAL = "lr=0.1"
 OVER_CLASSES = ("CrossEntropyLoss", "cross_entropy")
 
 

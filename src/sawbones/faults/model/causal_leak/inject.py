@@ -11,6 +11,7 @@ from sawbones.practise.places import Edits, calls
 
 LEVEL = 3
 MAY_LOOK_BETTER = True
+TRIAL = "causality"
 
 
 def inject(source: Source) -> Iterator[Edits]:
