@@ -117,6 +117,7 @@ def test_classes_of_answers_keep_their_order() -> None:
         ({"report": REPORT.replace("1.4947", "1.73")}, 2),
         ({"report": REPORT + " more" * MOST_WORDS}, 15),
         ({"report": REPORT + " and so on and so forth" * 20}, 0),
+        ({"report": REPORT * 3}, 0),
     ],
 )
 def test_each_part_costs_what_the_rubric_says(change: dict, less: float) -> None:
@@ -139,7 +140,7 @@ def test_hints_an_unneeded_hunk_and_a_command_that_does_not_repeat_cost_points()
 def test_a_healthy_script_is_to_be_called_healthy() -> None:
     clean = next(made for made in (make(seed, 4) for seed in range(40)) if not made.faults)
     trials = replace(NO_FIX, broken=GOOD, patched_text=clean.healthy.text)
-    honest = Answer((), (), claims=(parse("loss@last < 0.2"), parse("try lr=0.01 heals")))
+    honest = Answer((), (), claims=(parse("loss@3 < 0.2"), parse("try lr=0.01 heals")))
     made_up = replace(honest, faults=("loop.no-step",), fix="x")
     assert total(grade(clean, honest, trials)) == 85  # no report
     assert total(grade(clean, made_up, trials)) <= 45
@@ -148,7 +149,9 @@ def test_a_healthy_script_is_to_be_called_healthy() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("loss@last > 1", 1.5),
+        ("loss@3 > 1", 1.5),
+        ("loss@last > 1", 8.0),
+        ("lr@last == 0.9", 0.9),
         ("loss@1..2 == 19", 19.0),
         ("grad_norm@1 >= 300", 300.0),
         ("steps == 4", 4.0),
@@ -248,6 +251,13 @@ for step in range(12):
     optimizer.zero_grad()
 print(loss.item())
 """
+
+
+def test_one_odd_batch_at_the_end_does_not_decide_how_a_loss_ends() -> None:
+    odd = _measured([2.0] * 10 + [0.1] * 9 + [1.6], "loss 0.1")
+    assert value_of(parse("loss@last < 0.3"), odd) == pytest.approx(0.1)
+    ended = _measured([2.0] * 19 + [float("nan")], "loss nan")
+    assert holds(parse("loss@last == nan"), value_of(parse("loss@last == nan"), ended))
 
 
 def test_the_loss_of_a_claim_is_the_one_that_the_script_computes(tmp_path: Path) -> None:

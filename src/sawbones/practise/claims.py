@@ -1,6 +1,7 @@
 """Claims about a run in a small grammar, each measured again by the grader.
 
-    loss@last < 0.3          the loss of the last step, as the script computes it
+    loss@last < 0.3          how the loss ends, as the script computes it: the median of the last fifth
+                             of the steps, since one batch more or less is chance
     grad_norm@12 > 40        the gradient norm of step 12
     loss@80..100 > 1.2       the mean over these steps
     eval@last > 2            the last evaluation by the trained loss
@@ -32,6 +33,7 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.loss_calls import carrying
+from sawbones.stats.series import end_level
 
 SERIES = (
     "loss",
@@ -45,6 +47,7 @@ SERIES = (
     "eval",
 )
 SINGLE = ("steps", "first_nonfinite", "label_probe")
+VARYING = ("loss", "grad_norm", "update_norm", "step_ms", "data_wait_ms")  # from batch to batch
 _COMPARISON = re.compile(
     r"^(?P<what>\w+)(?:@(?P<at>last|first|\d+(?:\.\.\d+)?))?\s*(?P<sign><=|>=|==|<|>)\s*(?P<number>\S+)$"
 )
@@ -112,7 +115,7 @@ def value_of(claim: Claim, measured: Measured) -> float | None:
     if claim.what == "first_nonfinite":
         bad = np.flatnonzero(~np.isfinite(values))
         return float(steps[bad[0]]) if len(bad) else None
-    return _at(steps, values, claim.at)
+    return _at(steps, values, claim)
 
 
 def _series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -139,12 +142,15 @@ def _differentiated_share(run: Run) -> float:
     return share if round(parts) >= 1 and abs(parts - round(parts)) < 1e-3 * parts else 1.0
 
 
-def _at(steps: np.ndarray, values: np.ndarray, at: str) -> float | None:
+def _at(steps: np.ndarray, values: np.ndarray, claim: Claim) -> float | None:
     if not len(values):
         return None
-    if at in ("last", "first"):
-        return float(values[-1 if at == "last" else 0])
-    first, _, last = at.partition("..")
+    if claim.at == "last":
+        level = claim.what in VARYING and math.isfinite(values[-1])
+        return end_level(values) if level else float(values[-1])
+    if claim.at == "first":
+        return float(values[0])
+    first, _, last = claim.at.partition("..")
     chosen = values[(steps >= int(first)) & (steps <= int(last or first))]
     return float(chosen.mean()) if len(chosen) else None
 
