@@ -1,10 +1,11 @@
 """Curves of recorded runs, one symptom each, for `sawbones practise drill curves`:
 src/sawbones/practise/recorded_curves.json.
 
-    python benchmarks/recorded_curves.py                    the lab's patients
-    python benchmarks/recorded_curves.py --corpus SHOWN...  and these scripts of the corpus as well
+    python benchmarks/recorded_curves.py         the lab's patients whose fault has shown such a symptom
+                                                 before (src/sawbones/lookup/seen.toml)
+    python benchmarks/recorded_curves.py --all   every patient of the lab
 
-Each script is run under `sawbones run`. It counts where the recording shows exactly one symptom that
+Each is run under `sawbones run`. It counts where the recording shows exactly one symptom that
 has a shape; what is kept is the mean loss of each of at most 60 stretches of its steps, and of its
 evaluations, with nothing smoothed or redrawn.
 """
@@ -25,9 +26,10 @@ import numpy as np
 
 from sawbones import symptoms
 from sawbones.lookup.curves import CURVES
+from sawbones.lookup.symptom_page import seen
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
-from sawbones.scoring.cases import Case, corpus_cases, lab_cases
+from sawbones.scoring.cases import Case, lab_cases
 from sawbones.stats.evaluations import validation_curve
 from sawbones.store import read_run
 
@@ -84,11 +86,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--corpus", nargs="*", default=[], help="FAULT/STYLE of the corpus")
+    parser.add_argument("--all", action="store_true", help="also faults that never showed one")
     given = parser.parse_args()
-    cases = [c for c in lab_cases() if c.fault is not None and c.num_ranks == 1]
-    known = {c.name: c for c in corpus_cases(ROOT / "tests" / "corpus")}
-    cases += [known[name] for name in given.corpus]
+    shown = {fault for symptom in CURVES for fault in seen().get(symptom, {})}
+    cases = [c for c in lab_cases() if c.num_ranks == 1 and c.fault is not None]
+    cases = [c for c in cases if given.all or c.fault in shown]
     found: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="curves-") as folder:

@@ -267,12 +267,17 @@ def _drill(given: argparse.Namespace) -> None:
     right = 0
     for number, card in enumerate(deck, 1):
         print(f"\n{number} of {len(deck)}  {card.ask}")
+        began = time.monotonic()
         try:
             input("Your answer, then Enter: ")
+            took = time.monotonic() - began
             print(f"{card.answer}\n{card.more}".rstrip())
-            known = input("Was it right? [y/n] ").strip().lower().startswith("y")
+            said = input("Was it right? [y/n] ").strip().lower().startswith("y")
         except EOFError:
             break
+        known = drills.is_known(card, said, took)
+        if said and not known:
+            print(f"That took {took:.0f} s; to be named within {card.seconds:g}. It comes again.")
         right += known
         records.remember({"card": card.id, "right": known, "when": time.time()}, records.DRILLS)
     print(f"\n{right} of {len(deck)} right")
