@@ -260,6 +260,17 @@ def test_one_odd_batch_at_the_end_does_not_decide_how_a_loss_ends() -> None:
     assert holds(parse("loss@last == nan"), value_of(parse("loss@last == nan"), ended))
 
 
+def test_a_run_that_never_steps_still_has_losses(tmp_path: Path) -> None:
+    text = TURNED.replace("(-loss / 2)", "loss").replace("    optimizer.step()\n", "")
+    (tmp_path / "train.py").write_text(text)
+    call = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "rec", "train.py"]
+    done = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True)
+    run = read_run(tmp_path / "rec")
+    assert run.num_steps == 0
+    last = value_of(parse("loss@23 > 0"), Measured(run, ()))
+    assert last == pytest.approx(float(done.stdout.split()[-1]))
+
+
 def test_the_loss_of_a_claim_is_the_one_that_the_script_computes(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TURNED)
     call = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "rec", "train.py"]

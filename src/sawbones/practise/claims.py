@@ -14,6 +14,7 @@
     try lr=0.1 heals         the trial of that name confirms what it looks for
     try clip=1 does not heal
 
+Where the optimizer never steps, loss@N is the loss of the Nth call in training, from 0.
 Quantities of a step: loss, grad_norm, param_norm, update_norm, lr, step_ms, data_wait_ms, memory_mb.
 """
 
@@ -125,9 +126,21 @@ def _series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
     if what not in run.steps:
         return np.zeros(0), np.zeros(0)
     values = np.asarray(run.steps[what], np.float64)
+    if what == "loss" and not len(values):
+        return _called(run)
     if what == "loss":
         values = values / _differentiated_share(run)
     return np.asarray(run.steps["step"]), values
+
+
+def _called(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Of a run whose optimizer never steps: the loss of each call in training, by its number."""
+    values = [
+        float(event.data["value"])
+        for event in run.of_kind("loss")
+        if event.phase == "train" and isinstance(event.data.get("value"), (int, float))
+    ]
+    return np.arange(len(values)), np.asarray(values, np.float64)
 
 
 def _differentiated_share(run: Run) -> float:

@@ -76,9 +76,9 @@ def _points(graded: Graded) -> str:
         for line in graded.lines
     )
     return (
-        '<section id="points"><h2>Points</h2><div class="scroll"><table><thead><tr><th>part</th>'
+        '<section id="points"><h2>Points</h2><table><thead><tr><th>part</th>'
         '<th class="num">points</th><th class="num">of</th><th>why</th></tr></thead><tbody>'
-        f"{rows}</tbody></table></div></section>"
+        f"{rows}</tbody></table></section>"
     )
 
 
@@ -98,8 +98,8 @@ def _answer(graded: Graded) -> str:
         if text.strip()
     )
     return (
-        '<section id="answer"><h2>Your answer</h2><div class="scroll"><table class="facts">'
-        f"<tbody>{rows}</tbody></table></div>{texts}</section>"
+        '<section id="answer"><h2>Your answer</h2><table class="facts">'
+        f"<tbody>{rows}</tbody></table>{texts}</section>"
     )
 
 
@@ -119,8 +119,12 @@ def _path(graded: Graded) -> str:
 def _model(graded: Graded) -> str:
     text, _, _ = graded.model_answer.partition("\nThe fix:\n")
     patch = diff_block(graded.exercise.fix) if graded.exercise.faults else ""
-    body = text.removeprefix("## Model answer").strip()
-    return f'<section id="model"><h2>Model answer</h2>{_block(body)}{patch}</section>'
+    parts = text.removeprefix("## Model answer").strip().split("\n\n")
+    body = "".join(
+        f"<h3>{escape(part[4:])}</h3>" if part.startswith("### ") else f"<p>{escape(part)}</p>"
+        for part in parts
+    )
+    return f'<section id="model"><h2>Model answer</h2>{body}{patch}</section>'
 
 
 def _block(text: str) -> str:
