@@ -27,15 +27,17 @@ import numpy as np
 from sawbones import symptoms
 from sawbones.lookup.curves import CURVES
 from sawbones.lookup.symptom_page import seen
+from sawbones.practise.claims import series
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.scoring.cases import Case, lab_cases
 from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.series import end_level, start_level
 from sawbones.store import read_run
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "sawbones" / "practise" / "recorded_curves.json"
-MOST_POINTS, LEAST_STEPS, DIGITS = 60, 12, 4
+MOST_POINTS, LEAST_STEPS, LEAST_HEIGHTS, DIGITS = 60, 12, 6, 4
 MOST_OF_A_SYMPTOM = 8
 LIMIT_S = 180
 
@@ -56,17 +58,23 @@ def recorded(case: Case, folder: str) -> Run | None:
 
 
 def curve(case: Case, run: Run) -> dict[str, Any] | None:
-    """None: no symptom with a shape, or several."""
+    """None: no symptom with a shape, several, or nothing to draw."""
     shown = [s.symptom for s in symptoms.read(run).symptoms if s.symptom in CURVES]
     if len(shown) != 1 or run.num_steps < LEAST_STEPS:
         return None
+    losses = series(run, "loss")[1]
+    training = stretches(losses)
+    if len(set(training) - {None}) < LEAST_HEIGHTS:
+        return None  # NaN from the start: there is nothing to draw
+    if shown[0] == "spikes" and end_level(losses) > start_level(losses):
+        return None  # it does not come down again: nobody would call that a spike
     steps, values, _ = validation_curve(run)
     return {
         "symptom": shown[0],
         "fault": case.fault,
         "script": case.name,
         "steps": run.num_steps,
-        "training": stretches(np.asarray(run.losses, np.float64)),
+        "training": training,
         "evaluation": [
             [int(step), rounded(value)] for step, value in zip(steps, values, strict=True)
         ][:MOST_POINTS],

@@ -112,14 +112,15 @@ def value_of(claim: Claim, measured: Measured) -> float | None:
     if claim.what == "label_probe":
         pairs = run.label_probe.batches if run.label_probe is not None else None
         return way_to_certainty(pairs) if pairs is not None else None
-    steps, values = _series(run, claim.what if claim.what in SERIES else "loss")
+    steps, values = series(run, claim.what if claim.what in SERIES else "loss")
     if claim.what == "first_nonfinite":
         bad = np.flatnonzero(~np.isfinite(values))
         return float(steps[bad[0]]) if len(bad) else None
     return _at(steps, values, claim)
 
 
-def _series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
+def series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values; losses as the script computes them, whatever backward() is called on."""
     if what == "eval":
         steps, values, _ = validation_curve(run)
         return np.asarray(steps), np.asarray(values, np.float64)
