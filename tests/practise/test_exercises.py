@@ -170,6 +170,17 @@ def test_a_fault_is_not_put_where_it_does_no_harm(fault: str, never: tuple[str, 
     assert not [(text, word) for text in made for word in never if word in text]
 
 
+def test_samples_come_in_another_order_though_a_seed_is_set(tmp_path, monkeypatch) -> None:
+    source = Source.of(healthy(random.Random(0), BLOCKS).text.encode(), "train.py")
+    (broken,) = injectors()["loop.nondeterminism"].into(source)
+    assert "torch.manual_seed(" in broken.text
+    first, again = (_run(_short(broken.text), tmp_path, monkeypatch) for _ in range(2))
+    assert first != again and not first[1] and not again[1]
+    without = source.text.replace("torch.manual_seed(", "str(").encode()
+    without = without.replace(b".manual_seed(", b".set_offset(")
+    assert not injectors()["loop.nondeterminism"].into(Source.of(without, "train.py"))
+
+
 def _blocks_with(text: str) -> Exercise:
     """The residual network of the first seed that draws it, with a line behind its model."""
     source = Source.of(healthy(random.Random(0), BLOCKS).text.encode(), "train.py")

@@ -137,6 +137,15 @@ def test_hints_an_unneeded_hunk_and_a_command_that_does_not_repeat_cost_points()
     assert _points(RIGHT, replace(RAN, repeats=False)) == 88
 
 
+def test_a_run_that_cannot_repeat_is_reproduced_by_two_that_differ() -> None:
+    unlike = replace(RAN, repeats=False, why_not="two runs of the command differ in output")
+    known = replace(EXERCISE, faults=("loop.nondeterminism",))
+    lines = {line.part: line.points for line in grade(known, RIGHT, unlike)}
+    assert lines["reproduction"] == 12
+    lines = {line.part: line.points for line in grade(EXERCISE, RIGHT, unlike)}
+    assert lines["reproduction"] == 0
+
+
 def test_a_healthy_script_is_to_be_called_healthy() -> None:
     clean = next(made for made in (make(seed, 4) for seed in range(40)) if not made.faults)
     trials = replace(NO_FIX, broken=GOOD, patched_text=clean.healthy.text)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +86,28 @@ def test_the_colleague_prints_nothing_that_only_a_watched_run_prints() -> None:
     text = report(make(3, 1), Measured(None, log), Measured(None, ()))
     assert "sawbones" not in text and "original(" not in text
     assert "UserWarning: order of calls" in text and "an indented line" in text
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "practise.md"
+
+
+@pytest.mark.long
+def test_the_commands_of_the_page_run_one_after_the_other(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    commands = re.findall(r"^    (sawbones .+)$", text, flags=re.MULTILINE)
+    assert len(commands) >= 10
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    for command in commands:
+        for patch in tmp_path.glob("exercise-*"):
+            (patch / "fix.patch").write_text((patch / "train.py").read_text())
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(command)],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        assert done.stdout.strip() and "Traceback" not in done.stderr, command

@@ -5,6 +5,7 @@ An injector holds
     MAY_LOOK_BETTER (optional) the numbers of the log can be better with the fault in: it is shown by
                     other numbers, not by worse ones
     TRIAL           (optional) what `sawbones try` is asked to separate it from its rivals
+    REPEATS         (optional) False: two runs differ, and that is the symptom to be reproduced
     inject(source)  yields edits of byte ranges, one tuple for each place where the fault can be put
 """
 
@@ -29,6 +30,7 @@ class Injector:
     function: Callable[[Source], Iterable[Edits]]
     may_look_better: bool = False
     trial: str = ""
+    repeats: bool = True
 
     @property
     def layer(self) -> str:
@@ -59,5 +61,6 @@ def injectors() -> dict[str, Injector]:
                 module.inject,
                 getattr(module, "MAY_LOOK_BETTER", False),
                 getattr(module, "TRIAL", ""),
+                getattr(module, "REPEATS", True),
             )
     return found
