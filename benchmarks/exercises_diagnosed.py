@@ -2,7 +2,7 @@
 
     python benchmarks/exercises_diagnosed.py --count 40 --out benchmarks/results/exercises_cpu_202611.md
 
-Exercises of levels 1 to 3 in turn, one fault each, by seed. One that could not be judged within its
+Exercises of levels 1 to 3 in turn, one fault each, as `sawbones practise --seed` gives them out. One that could not be judged within its
 budget counts as such and not as agreement.
 """
 
@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sawbones.practise.exercises import Exercise, make
+from sawbones.practise.exercises import Exercise
+from sawbones.practise.starting import given_out
 
 LEVELS = (1, 2, 3)
 
@@ -50,7 +51,7 @@ def main() -> None:
             continue
         asked += 1
         seed, level = given.first_seed + number, LEVELS[number % len(LEVELS)]
-        exercise = make(seed, level)
+        exercise, _, _ = given_out(seed, level)
         verdict, named = diagnosed(exercise, given.seconds)
         agrees = set(named) == set(exercise.faults)
         agreed += agrees

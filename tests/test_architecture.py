@@ -119,6 +119,7 @@ MAY_IMPORT = {
         "pages",
         "lookup",
         "scoring",
+        "report",
     },
     "scoring": {"schema", "store", "diagnosis", "lab"},
     "page": {"schema", "masking", "stats", "store", "trials", "diagnosis", "report"},
@@ -372,7 +373,7 @@ FLAGS = {
     "practise begin": "--folder --into --layer --level --minutes --seed",
     "practise hint": "--folder",
     "practise answer": (
-        "--because --claim --command --fault --fix --folder --grammar --line --report --test"
+        "--because --claim --command --fault --fix --folder --grammar --html --line --report --test"
     ),
     "practise score": "",
     "practise write": "--folder --grade --list --seed",

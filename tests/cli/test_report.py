@@ -81,6 +81,60 @@ def test_a_package_reruns_without_sawbones_to_the_same_numbers(
     assert done.returncode == 1 and "expected" in done.stdout
 
 
+ROOTS = """\
+import torch
+
+torch.manual_seed(0)
+table = torch.load("table.pt")
+model = torch.nn.Linear(6, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(40):
+    part = table[(step * 8) % 64 :][:8]
+    loss = torch.log(part[:, :6].abs().sum(1) + model(part[:, :6])[:, 0].abs() * 0).mean()
+    loss = loss + model(part[:, :6]).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_the_step_that_went_ill_travels_in_small_and_fails_with_torch_alone(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(ROOTS)
+    make = (
+        "import torch; torch.manual_seed(1); t = torch.randn(64, 7); t[43, :6] = 0; "
+        "torch.save(t, 'table.pt')"
+    )
+    subprocess.run([sys.executable, "-c", make], check=True)
+    call = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "rec", "train.py"]
+    subprocess.run(call, capture_output=True)
+    said = _main(capsys, "report", "rec", "--package", "given", "--show-data")
+    assert "ran captured/reproduce.py without Sawbones" in said
+    folder = tmp_path / "given"
+    readme = (folder / "README.md").read_text()
+    assert "The captured step: step 5: " in readme and "python captured/reproduce.py" in readme
+    alone = (folder / "captured" / "reproduce.py").read_text()
+    assert "sawbones" not in alone.replace("Sawbones", "").split("import torch")[1]
+    bare = {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "captured/reproduce.py"],
+        cwd=folder,
+        env=bare,
+        capture_output=True,
+        text=True,
+    )
+    assert "inf" in done.stdout + done.stderr or "nan" in done.stdout + done.stderr
+    again = subprocess.run(
+        [sys.executable, "rerun.py"], cwd=folder, env=bare, capture_output=True, text=True
+    )
+    assert again.returncode == 0 and "not finite from step 5 on" in again.stdout
+    assert not list(folder.rglob("*.tmp"))
+    _main(capsys, "report", "rec", "--package", "bare")
+    assert not (tmp_path / "bare" / "captured").exists()  # its values are data
+
+
 def test_data_stays_at_home_unless_it_is_asked_for(recorded, monkeypatch, capsys) -> None:
     monkeypatch.chdir(recorded)
     said = _main(capsys, "report", "rec", "--package", "bare")

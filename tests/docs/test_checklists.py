@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,70 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
             assert parse(trials)
     for linked in re.findall(r"\]\((\S+\.md)\)", text):
         assert (PAGES / linked).is_file()
+
+
+# What the pages call train.py, train.csv, test.csv and today.csv.
+SCRIPT = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(64, 6)
+y = (x[:, 0] > 0).long()
+model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 20)
+for epoch in range(3):
+    for part in torch.randperm(64).split(8):
+        loss = nn.functional.cross_entropy(model(x[part]), y[part])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+    torch.save({"model": model.state_dict(), "epoch": epoch}, "model.pt")
+print(loss.item())
+"""
+SECONDS = 300
+
+
+def _commands() -> list[str]:
+    pages = (page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md")))
+    found = [c for text in pages for c in re.findall(r"`sawbones ([^`]+)`", text)]
+    return [
+        c for c in dict.fromkeys(found) if not {"FAULT", "BUNDLE", "RUN", "PATH"} & set(c.split())
+    ]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "train.py").write_text(SCRIPT)
+    for number, name in enumerate(("train", "test", "today")):
+        days = (f"2026-{number + 1:02d}-{day % 28 + 1:02d}" for day in range(40))
+        rows = [f"{number * 100 + i},{day},{(i * 37) % 11},{i % 2}" for i, day in enumerate(days)]
+        (folder / f"{name}.csv").write_text("\n".join(["user,date,amount,target", *rows]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(c, marks=() if c.startswith("audit") else pytest.mark.long)
+        for c in _commands()
+        if not c.startswith("explain")  # looked up above
+    ],
+)
+def test_the_command_of_a_page_runs(command: str, desk: Path) -> None:
+    """To an answer of its own: neither a usage error nor a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sawbones", *shlex.split(command)],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode in (0, 1, 4), done.stderr
+    assert "Traceback" not in done.stderr and done.stdout.strip()
 
 
 def test_every_page_is_listed_and_fits_on_a_sheet() -> None:

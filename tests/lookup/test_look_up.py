@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -84,6 +88,37 @@ def test_a_plan_names_the_users_file_and_only_what_can_be_run(tmp_path, capsys) 
         assert f"## {box}" in text
     for asked in re.findall(r"`sawbones try (\S+) ", text):
         assert parse(asked)
+
+
+def test_a_plan_of_a_script_says_what_its_last_recording_cleared(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import torch\nmodel = torch.nn.Linear(3, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(5):\n"
+        "    optimizer.zero_grad()\n    model(torch.ones(2, 3)).mean().backward()\n"
+        "    optimizer.step()\n"
+    )
+    subprocess.run(
+        [sys.executable, "-m", "sawbones", "run", "--quiet", "mine.py"],
+        check=True,
+        capture_output=True,
+    )
+
+    def planned() -> str:
+        with pytest.raises(SystemExit) as end:
+            main(["diagnose", "--plan", "mine.py"])
+        assert end.value.code == 0
+        return str(capsys.readouterr().out)
+
+    text = planned()
+    assert "## Seen in the recording .sawbones/mine-" in text
+    assert re.search(r"- loop: \d+ checks found nothing", text)
+    later = time.time() + 60  # changed since: the recording is of another script
+    os.utime(script, (later, later))
+    assert "Seen in the recording" not in planned()
 
 
 def test_a_plan_of_a_recording_says_what_is_ill_and_what_was_looked_at() -> None:

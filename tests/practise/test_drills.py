@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
+import sys
+from pathlib import Path
 
 import pytest
 
 from sawbones.cli.main import COMMANDS, main
 from sawbones.lookup import look_up
-from sawbones.practise.drills import KINDS, cards, in_order, questions
+from sawbones.practise.drills import (
+    KINDS,
+    cards,
+    drawn,
+    in_order,
+    is_known,
+    questions,
+    recorded_curves,
+)
 from sawbones.schema import LAYERS
+from sawbones.scoring.cases import lab_cases
 from sawbones.trials.menu import parse
 
 WORDS_A_MINUTE = 150
+RECORDER = Path(__file__).resolve().parents[2] / "benchmarks" / "recorded_curves.py"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,6 +61,61 @@ def test_what_was_missed_comes_first_and_what_is_known_last() -> None:
     past = [{"card": deck[0].id, "right": True}, {"card": deck[4].id, "right": False}]
     order = in_order(deck, past, 1)
     assert order[0] == deck[4] and order[-1] == deck[0]
+
+
+def test_curves_are_recorded_runs_of_the_lab_with_one_symptom_each() -> None:
+    rows = recorded_curves()
+    broken = {case.name: case.fault for case in lab_cases() if case.fault}
+    assert len({row["symptom"] for row in rows}) >= 5
+    for row in rows:
+        assert broken[row["script"]] == row["fault"]
+        assert len(row["training"]) == min(60, row["steps"]) >= 12
+        assert len(set(row["training"]) - {None}) >= 6
+    for card, row in zip(cards("curves", 0), rows, strict=True):
+        assert row["symptom"] in card.answer and row["fault"] in card.more
+        assert row["symptom"] not in card.ask and row["fault"] not in card.ask
+        assert card.seconds == 10
+
+
+def test_a_recorded_curve_is_drawn_with_its_range_its_evaluations_and_its_end() -> None:
+    row = {"steps": 40, "training": [4.0, 3.0, 2.0, None], "evaluation": [[19, 8.0], [39, 1.0]]}
+    assert drawn(row).splitlines() == [
+        "    training    ▄▃▂ NaN",
+        "    evaluation   █ ▁",
+        "    from 1 to 8",
+    ]
+    wide = {"steps": 3, "training": [1e-3, 1.0, 1e3], "evaluation": []}
+    first, last = drawn(wide).splitlines()
+    assert first.split()[1] == "▁▅█" and last.strip() == "from 0.001 to 1e+03, logarithmic"
+
+
+def test_a_curve_that_is_named_too_late_comes_again(capsys, monkeypatch) -> None:
+    deck = cards("curves", 1)
+    assert is_known(deck[0], True, 9.9) and not is_known(deck[0], True, 10.1)
+    assert not is_known(deck[0], False, 1.0)
+    assert is_known(cards("numbers", 1)[0], True, 300.0)
+    clock = iter([0.0, 4.0, 100.0, 130.0])
+    monkeypatch.setattr("sawbones.cli.practise.time.monotonic", lambda: next(clock))
+    said = iter(["spikes", "y", "overfits", "y"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(said))
+    with pytest.raises(SystemExit):
+        main(["practise", "drill", "curves", "--count", "2", "--seed", "1"])
+    text = capsys.readouterr().out
+    assert "1 of 2 right" in text and "That took 30 s; to be named within 10." in text
+
+
+@pytest.mark.long
+def test_a_recorded_curve_comes_out_again(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("recorded_curves", RECORDER)
+    assert spec is not None and spec.loader is not None
+    recorder = importlib.util.module_from_spec(spec)
+    sys.modules["recorded_curves"] = recorder
+    spec.loader.exec_module(recorder)
+    row = next(row for row in recorded_curves() if row["symptom"] == "does-not-learn")
+    (case,) = [case for case in lab_cases() if case.name == row["script"]]
+    again = recorder.curve(case, recorder.recorded(case, str(tmp_path)))
+    assert again["symptom"] == row["symptom"] and again["steps"] == row["steps"]
+    assert again["training"] == pytest.approx(row["training"], rel=0.05)
 
 
 def test_a_drill_asks_waits_and_remembers(capsys, monkeypatch) -> None:

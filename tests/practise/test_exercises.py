@@ -13,15 +13,18 @@ import pytest
 import torch
 
 from sawbones.diagnosis import diagnose_script
+from sawbones.fixing.editing import after, apply
 from sawbones.fixing.source import Source
 from sawbones.practise import answers
 from sawbones.practise.colleague import report
-from sawbones.practise.exercises import LEVELS, NoExercise, into_own, make
+from sawbones.practise.exercises import LEVELS, Exercise, NoExercise, into_own, make
 from sawbones.practise.injecting import injectors
 from sawbones.practise.measuring import Measured
 from sawbones.practise.patching import DoesNotApply, patched
+from sawbones.practise.places import models
 from sawbones.practise.scripts import healthy
-from sawbones.practise.tasks import TASKS
+from sawbones.practise.starting import tried
+from sawbones.practise.tasks import BLOCKS, TASKS
 from sawbones.schema import faults
 
 SEEDS = range(40)
@@ -145,6 +148,52 @@ def test_an_exercise_of_the_third_level_runs_to_its_end_and_prints_other_numbers
     bad, error = _run(exercise.broken.text, tmp_path, monkeypatch)
     # One whose numbers are the same is not given out: `sawbones practise` takes the next seed.
     assert not error and (bad != good or exercise.faults[0] in QUIET)
+
+
+@pytest.mark.parametrize(
+    ("fault", "never"),
+    [
+        # What takes the size of a row, of a loss or of a gradient away again.
+        ("loop.loss-spike", ("clip_grad", "Norm", "TransformerEncoder", "CrossEntropy", "BCE")),
+        ("loop.accumulation-unscaled", ("clip_grad", "Adam")),
+        # Behind a frozen table, gain or projection the rest learns nearly as well.
+        ("model.frozen-params", (".embed.requires", ".norm.requires", ".stem.requires")),
+        ("model.detached-graph", ("triu(1).detach()", "self.body(self.embed(x)).detach()")),
+    ],
+)
+def test_a_fault_is_not_put_where_it_does_no_harm(fault: str, never: tuple[str, ...]) -> None:
+    made = []
+    for seed in range(120):
+        source = Source.of(healthy(random.Random(seed)).text.encode(), "train.py")
+        made += [one.text for one in injectors()[fault].into(source)]
+    assert len(made) >= 3
+    assert not [(text, word) for text in made for word in never if word in text]
+
+
+def test_samples_come_in_another_order_though_a_seed_is_set(tmp_path, monkeypatch) -> None:
+    source = Source.of(healthy(random.Random(0), BLOCKS).text.encode(), "train.py")
+    (broken,) = injectors()["loop.nondeterminism"].into(source)
+    assert "torch.manual_seed(" in broken.text
+    first, again = (_run(_short(broken.text), tmp_path, monkeypatch) for _ in range(2))
+    assert first != again and not first[1] and not again[1]
+    without = source.text.replace("torch.manual_seed(", "str(").encode()
+    without = without.replace(b".manual_seed(", b".set_offset(")
+    assert not injectors()["loop.nondeterminism"].into(Source.of(without, "train.py"))
+
+
+def _blocks_with(text: str) -> Exercise:
+    """The residual network of the first seed that draws it, with a line behind its model."""
+    source = Source.of(healthy(random.Random(0), BLOCKS).text.encode(), "train.py")
+    (made,) = models(source)
+    name = source.text_of(made.targets[0])
+    broken = apply(source, (after(source, made, text.format(name)),))
+    return Exercise(0, 3, ("model.frozen-params",), source, broken)
+
+
+def test_an_exercise_is_given_out_only_where_its_fault_hurts() -> None:
+    assert tried(_blocks_with("{}.norm.requires_grad_(False)")) is None
+    seen = tried(_blocks_with("[p.requires_grad_(False) for p in {}.parameters()][0]"))
+    assert seen is not None and seen[0].crashed and not seen[1].crashed
 
 
 QUIET = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,12 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sawbones.fixing.source import Source
 from sawbones.practise.answers import Answer, NoAnswer, answer
 from sawbones.practise.claims import NoClaim, holds, parse, value_of
-from sawbones.practise.exercises import make
+from sawbones.practise.examining import examine
+from sawbones.practise.exercises import Exercise, make
 from sawbones.practise.grading import MOST_WORDS, Trials, grade, total
-from sawbones.practise.measuring import Measured, shows
+from sawbones.practise.injecting import injectors
+from sawbones.practise.measuring import Measured, hurts, shows
 from sawbones.practise.progress import page
+from sawbones.practise.scripts import healthy
+from sawbones.practise.tasks import SENSORS
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
 
@@ -111,6 +117,7 @@ def test_classes_of_answers_keep_their_order() -> None:
         ({"report": REPORT.replace("1.4947", "1.73")}, 2),
         ({"report": REPORT + " more" * MOST_WORDS}, 15),
         ({"report": REPORT + " and so on and so forth" * 20}, 0),
+        ({"report": REPORT * 3}, 0),
     ],
 )
 def test_each_part_costs_what_the_rubric_says(change: dict, less: float) -> None:
@@ -130,10 +137,19 @@ def test_hints_an_unneeded_hunk_and_a_command_that_does_not_repeat_cost_points()
     assert _points(RIGHT, replace(RAN, repeats=False)) == 88
 
 
+def test_a_run_that_cannot_repeat_is_reproduced_by_two_that_differ() -> None:
+    unlike = replace(RAN, repeats=False, why_not="two runs of the command differ in output")
+    known = replace(EXERCISE, faults=("loop.nondeterminism",))
+    lines = {line.part: line.points for line in grade(known, RIGHT, unlike)}
+    assert lines["reproduction"] == 12
+    lines = {line.part: line.points for line in grade(EXERCISE, RIGHT, unlike)}
+    assert lines["reproduction"] == 0
+
+
 def test_a_healthy_script_is_to_be_called_healthy() -> None:
     clean = next(made for made in (make(seed, 4) for seed in range(40)) if not made.faults)
     trials = replace(NO_FIX, broken=GOOD, patched_text=clean.healthy.text)
-    honest = Answer((), (), claims=(parse("loss@last < 0.2"), parse("try lr=0.01 heals")))
+    honest = Answer((), (), claims=(parse("loss@3 < 0.2"), parse("try lr=0.01 heals")))
     made_up = replace(honest, faults=("loop.no-step",), fix="x")
     assert total(grade(clean, honest, trials)) == 85  # no report
     assert total(grade(clean, made_up, trials)) <= 45
@@ -142,7 +158,9 @@ def test_a_healthy_script_is_to_be_called_healthy() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("loss@last > 1", 1.5),
+        ("loss@3 > 1", 1.5),
+        ("loss@last > 1", 8.0),
+        ("lr@last == 0.9", 0.9),
         ("loss@1..2 == 19", 19.0),
         ("grad_norm@1 >= 300", 300.0),
         ("steps == 4", 4.0),
@@ -193,12 +211,38 @@ def test_other_numbers_a_warning_or_a_crash_show_and_noise_does_not() -> None:
     assert shows(Measured(None, ("ValueError: x",)), GOOD)
 
 
+def test_a_worse_end_hurts_and_a_better_one_does_not() -> None:
+    assert hurts(BAD, GOOD) and not hurts(GOOD, GOOD)
+    better = _measured([2.0, 1.0, 0.2, 0.05], "epoch 5: loss 0.0500")
+    assert shows(better, GOOD) and not hurts(better, GOOD)
+    tiny = _measured([2.0, 1.0, 0.001, 0.0002], "epoch 5: loss 0.0002")
+    solved = _measured([2.0, 1.0, 0.001, 0.0001], "epoch 5: loss 0.0001")
+    assert shows(tiny, solved) and not hurts(tiny, solved)  # both have learned it
+    assert hurts(replace(GOOD, log=("epoch 5: loss nan",)), GOOD)
+    assert hurts(Measured(None, ("ValueError: x",)), GOOD)
+
+
 def test_the_history_names_the_weakest_part() -> None:
     row = {"when": 0.0, "level": 2, "layers": ["loss"], "points": 60, "minutes": 9, "lines": {}}
     lines = {"cause": 15, "line": 8, "reproduction": 12, "measured": 6, "isolation": 0}
     text = page([row | {"lines": lines}])
     assert "1 graded answers" in text and "weakest: isolation, 0% of its points" in text
     assert "No graded answer yet" in page([])
+
+
+def test_a_claim_about_the_label_probe_is_measured_and_separates(tmp_path: Path) -> None:
+    """Labels put beside other rows: the inputs tell nothing of them, in the healthy script all."""
+    source = Source.of(healthy(random.Random(0), SENSORS).text.encode(), "train.py")
+    (broken,) = injectors()["data.labels-misaligned"].into(source)[:1]
+    exercise = Exercise(0, 2, ("data.labels-misaligned",), source, broken)
+    (tmp_path / "train.py").write_bytes(broken.raw)
+    given = Answer(exercise.faults, claims=(parse("label_probe < 0.1"),), command="true")
+    trials = examine(exercise, given, tmp_path, lambda text: None)
+    lines = {line.part: line for line in grade(exercise, given, trials)}
+    assert lines["measured"].points == 6, lines["measured"].why
+    assert lines["differs from a healthy run"].points == 10
+    told = value_of(given.claims[0], trials.healthy)
+    assert told is not None and told > 0.5
 
 
 TURNED = """\
@@ -216,6 +260,24 @@ for step in range(12):
     optimizer.zero_grad()
 print(loss.item())
 """
+
+
+def test_one_odd_batch_at_the_end_does_not_decide_how_a_loss_ends() -> None:
+    odd = _measured([2.0] * 10 + [0.1] * 9 + [1.6], "loss 0.1")
+    assert value_of(parse("loss@last < 0.3"), odd) == pytest.approx(0.1)
+    ended = _measured([2.0] * 19 + [float("nan")], "loss nan")
+    assert holds(parse("loss@last == nan"), value_of(parse("loss@last == nan"), ended))
+
+
+def test_a_run_that_never_steps_still_has_losses(tmp_path: Path) -> None:
+    text = TURNED.replace("(-loss / 2)", "loss").replace("    optimizer.step()\n", "")
+    (tmp_path / "train.py").write_text(text)
+    call = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "rec", "train.py"]
+    done = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True)
+    run = read_run(tmp_path / "rec")
+    assert run.num_steps == 0
+    last = value_of(parse("loss@23 > 0"), Measured(run, ()))
+    assert last == pytest.approx(float(done.stdout.split()[-1]))
 
 
 def test_the_loss_of_a_claim_is_the_one_that_the_script_computes(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
 from sawbones.cli import outputs, values
@@ -20,6 +20,10 @@ from sawbones.cli.arguments import (
 from sawbones.cli.guard import INTERRUPTED, reader_may_leave
 from sawbones.cli.printing import say, wrote
 from sawbones.observe import ctrl_c
+from sawbones.store.recordings import RECORDINGS
+
+if TYPE_CHECKING:
+    from sawbones.schema import Run
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
 
@@ -166,6 +170,24 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def _last_recording(script: str) -> Run | None:
+    """The newest recording of this script as it is now: what it cleared is still cleared."""
+    from sawbones.schema.errors import SawbonesError
+    from sawbones.store import find_runs, read_run
+
+    path = Path(script).resolve()
+    for folder in reversed(find_runs(RECORDINGS)):
+        if not path.is_file() or path.stat().st_mtime > folder.joinpath("run.db").stat().st_mtime:
+            continue
+        try:
+            known = read_run(folder)
+        except SawbonesError:
+            continue
+        if Path(known.script).resolve() == path:
+            return known
+    return None
+
+
 def run(args: list[str]) -> None:
     own, theirs = split_script(args, _WITH_VALUE, parser())
     given = parser().parse_args([*own, *theirs[:1]])
@@ -192,8 +214,9 @@ def run(args: list[str]) -> None:
     if given.plan:
         from sawbones.lookup.plan import plan
 
-        known = read_run(given.script) if recorded else None
-        script, argv = (known.script, known.argv) if known else (given.script, given.args)
+        known = read_run(given.script) if recorded else _last_recording(given.script)
+        script = known.script if known and recorded else given.script
+        argv = known.argv if known and recorded else given.args
         print(plan(script, argv, known))
         raise SystemExit(0)
     with ctrl_c.collected("interrupted: the diagnosis so far follows"):

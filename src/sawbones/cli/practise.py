@@ -64,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
     answer.add_argument("--fix", default="", help="a patch, or the mended script")
     answer.add_argument("--test", default="", help="a pytest file that tells the two apart")
     answer.add_argument("--report", default="", help="a text of at most 500 words")
+    answer.add_argument(
+        "--html", type=values.file_to_write, metavar="FILE", help="write the report card as a page"
+    )
     answer.add_argument("--grammar", action="store_true", help="how claims are written, and end")
     actions.add_parser("score", help="your graded answers so far")
     drill = actions.add_parser("drill", help="questions, curves or numbers, one after the other")
@@ -190,8 +193,10 @@ def _answer(given: argparse.Namespace) -> None:
     from sawbones.practise import claims, records
     from sawbones.practise.answers import answer
     from sawbones.practise.examining import examine
+    from sawbones.practise.expert import shown, walk
     from sawbones.practise.grading import grade, total
     from sawbones.practise.guiding import model_answer
+    from sawbones.practise.report_card import Graded, page
 
     if given.grammar:
         print((claims.__doc__ or "").strip())
@@ -206,20 +211,28 @@ def _answer(given: argparse.Namespace) -> None:
     trials = examine(exercise, named, folder, _say)
     lines = grade(exercise, named, trials, record.hints)
     points = total(lines)
-    print(_card(lines, points, record))
-    print(model_answer(exercise, trials.broken))
-    print(f"Graded in {time.monotonic() - began:.0f} s. Your progress: sawbones practise score")
-    records.remember(_row(record, exercise.faults, lines, points))
+    minutes = record.minutes_taken - (time.monotonic() - began) / 60  # grading takes none of them
+    print(_card(lines, points, record, minutes), flush=True)
+    records.remember(_row(record, exercise.faults, lines, points, minutes))
+    took = time.monotonic() - began
+    steps = walk(exercise, folder, _say)
+    told = model_answer(exercise, trials.broken)
+    print(f"{shown(steps)}\n{told}")
+    if given.html:
+        graded = Graded(exercise, record, named, lines, steps, minutes, told)
+        Path(given.html).write_text(page(graded), encoding="utf-8")
+        print(f"wrote {given.html}")
+    print(f"Graded in {took:.0f} s. Your progress: sawbones practise score")
 
 
-def _card(lines: list[Line], points: float, record: Record) -> str:
+def _card(lines: list[Line], points: float, record: Record, minutes: float) -> str:
     rows = [f"{line.points:>6g} / {line.most:<3g} {line.part}: {line.why}" for line in lines]
-    took = f"{record.minutes_taken:.0f} of {record.minutes:g} minutes"
+    took = f"{minutes:.0f} of {record.minutes:g} minutes"
     return "\n".join([f"{points:g} of 100 points, {took}", "", *rows, ""])
 
 
 def _row(
-    record: Record, faults: tuple[str, ...], lines: list[Line], points: float
+    record: Record, faults: tuple[str, ...], lines: list[Line], points: float, minutes: float
 ) -> dict[str, Any]:
     return {
         "when": time.time(),
@@ -227,7 +240,7 @@ def _row(
         "level": record.level,
         "layers": sorted({one.partition(".")[0] for one in faults}) or [HEALTHY],
         "points": points,
-        "minutes": round(record.minutes_taken, 1),
+        "minutes": round(minutes, 1),
         "hints": record.hints,
         "lines": {line.part: line.points for line in lines},
     }
@@ -254,12 +267,17 @@ def _drill(given: argparse.Namespace) -> None:
     right = 0
     for number, card in enumerate(deck, 1):
         print(f"\n{number} of {len(deck)}  {card.ask}")
+        began = time.monotonic()
         try:
             input("Your answer, then Enter: ")
+            took = time.monotonic() - began
             print(f"{card.answer}\n{card.more}".rstrip())
-            known = input("Was it right? [y/n] ").strip().lower().startswith("y")
+            said = input("Was it right? [y/n] ").strip().lower().startswith("y")
         except EOFError:
             break
+        known = drills.is_known(card, said, took)
+        if said and not known:
+            print(f"That took {took:.0f} s; to be named within {card.seconds:g}. It comes again.")
         right += known
         records.remember({"card": card.id, "right": known, "when": time.time()}, records.DRILLS)
     print(f"\n{right} of {len(deck)} right")

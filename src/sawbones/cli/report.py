@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, is_run_folder, usage_error
 from sawbones.cli.printing import say
+
+if TYPE_CHECKING:
+    from sawbones.handover.run_package import CapturedStep
 
 DESCRIPTION = """What happened in a recorded run, for others.
 
@@ -14,7 +19,10 @@ DESCRIPTION = """What happened in a recorded run, for others.
              prevention, and the questions that are left open (the default, printed)
 --package    a folder to hand over: script, command, seed, versions, metrics, postmortem, and a rerun.py
              that gets to the symptom in under ten minutes without Sawbones. Run twice before it is
-             said to work. Data files travel only with --show-data; secrets are masked."""
+             said to work. Data files, and the values of the step that was captured as the run
+             went ill, cut to the fewest that still show it, travel only with --show-data;
+             secrets are masked."""
+SHRINK_SECONDS = 120.0
 
 
 def run(args: list[str]) -> None:
@@ -54,6 +62,7 @@ def run(args: list[str]) -> None:
                 Path(given.package),
                 show_data=given.show_data,
                 verify=not given.no_rerun,
+                step=_captured_step(Path(given.run)) if given.show_data else None,
             )
             for line in lines:
                 say(f"sawbones: {line}")
@@ -65,3 +74,32 @@ def run(args: list[str]) -> None:
     elif given.markdown or not given.package:
         say(postmortem(report, recorded).rstrip())
     raise SystemExit(0)
+
+
+def _captured_step(run: Path) -> CapturedStep | None:
+    """The first step that was captured, made small; as it is where it cannot be made smaller."""
+    from sawbones.capture.bundle import read_bundle
+    from sawbones.capture.shrink import shrink
+    from sawbones.capture.trust import is_trusted
+    from sawbones.handover.run_package import CapturedStep
+    from sawbones.schema.errors import SawbonesError
+
+    paths = sorted((run / "bundles").glob("*.sawbones"))
+    if not paths:
+        return None
+    try:
+        bundle = read_bundle(paths[0])
+        what = f"step {bundle.step}: {bundle.failure.text}"
+        if not is_trusted(bundle):  # a stranger's code is not run here
+            return None
+    except SawbonesError as error:
+        say(f"sawbones: the captured step stays out: {str(error).splitlines()[0]}")
+        return None
+    with tempfile.TemporaryDirectory(prefix="package-") as scratch:
+        try:
+            small = shrink(bundle, Path(scratch), SHRINK_SECONDS)
+        except SawbonesError as error:
+            say(f"sawbones: the captured step is not made smaller: {str(error).splitlines()[0]}")
+            return CapturedStep(paths[0].stem, what, None, paths[0].read_bytes())
+        script = small.script.read_bytes() if small.script is not None else None
+        return CapturedStep(paths[0].stem, what, script, small.bundle.read_bytes())

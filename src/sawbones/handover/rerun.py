@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import runpy
 import sys
@@ -77,6 +78,19 @@ def compare(rows: list[list[Any]], error: str) -> tuple[str, int]:
     return f"the same {len(found)} values" + (f" and the same {error}" if error else ""), 0
 
 
+def course(rows: list[list[Any]]) -> str:
+    """How the values ran, for somebody who waits for the symptom."""
+    values = [float(value) for _, value in rows]
+    if not values:
+        return "backward() was never called"
+    ill = [step for (step, _), value in zip(rows, values, strict=True) if not math.isfinite(value)]
+    known = [value for value in values if math.isfinite(value)]
+    said = f"from {values[0]:.4g} to {values[-1]:.4g}"
+    if known:
+        said += f", between {min(known):.4g} and {max(known):.4g}"
+    return said + (f"; not finite from step {ill[0]} on" if ill else "")
+
+
 def main() -> None:
     os.chdir(HERE)
     with open("rerun.json") as file:
@@ -85,6 +99,7 @@ def main() -> None:
     said, status = compare(rows, error)
     if error != settings["error"]:
         said, status = f"{error or 'no error'}, expected {settings['error'] or 'none'}", 1
+    print(f"what backward() was called on: {course(rows)}")
     print(said)
     sys.exit(status)
 

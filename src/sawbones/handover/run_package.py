@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,16 +28,36 @@ LONGEST_SECONDS = 540  # of a rerun: under ten minutes with its start
 MOST_DATA_BYTES = 50 << 20
 COLUMNS = ("step", "loss", "grad_norm", "lr", "step_ms", "memory_mb")
 NOT_PACKAGES = {"sawbones"}
+CAPTURED, REPRODUCE = "captured", "reproduce.py"
 
 
 class CannotPackage(SawbonesError):
     """Something that the folder would need is not there."""
 
 
+@dataclass(frozen=True)
+class CapturedStep:
+    """The step that was captured while the run went ill, made as small as it still fails."""
+
+    name: str
+    what: str  # how it failed
+    script: bytes | None  # needs torch alone; None: there is none
+    bundle: bytes = b""
+
+
 def package(
-    run: Run, report: Report, script: Path, folder: Path, *, show_data: bool, verify: bool
+    run: Run,
+    report: Report,
+    script: Path,
+    folder: Path,
+    *,
+    show_data: bool,
+    verify: bool,
+    step: CapturedStep | None = None,
 ) -> list[str]:
-    """Lines that say what was done. Data files travel only with `show_data`."""
+    """Lines that say what was done. Data files and the values of a step travel only with
+    `show_data`.
+    """
     if not script.is_file():
         raise CannotPackage(f"{script} is not there. Where the script is: --script PATH")
     sources = {script, *_modules_beside(script)}
@@ -60,7 +81,11 @@ def package(
     held["requirements.txt"] = _requirements(run, sources)
     held["environment.json"] = json.dumps(dict(run.environment), indent=1, default=str).encode()
     held["POSTMORTEM.md"] = postmortem(report, run).encode()
-    held["README.md"] = _readme(run, settings, left_out, script.parent).encode()
+    step = step if show_data else None
+    if step is not None:
+        held |= {f"{CAPTURED}/{step.name}.sawbones": step.bundle} if step.bundle else {}
+        held |= {f"{CAPTURED}/{REPRODUCE}": step.script} if step.script is not None else {}
+    held["README.md"] = _readme(run, settings, left_out, script.parent, step).encode()
     write_folder(folder, held)
     said = [f"wrote {folder} ({len(held) + 1} files)"]
     if masked:
@@ -69,6 +94,8 @@ def package(
         said.append(f"left out {len(left_out)} data files, named in its README: --show-data")
     if verify and not left_out and not masked:
         said.append(_verified(folder))
+    if verify and step is not None and step.script is not None:
+        said.append(_step_verified(folder / CAPTURED))
     return said
 
 
@@ -147,7 +174,13 @@ def _requirements(run: Run, sources: set[Path]) -> bytes:
     return requirements(wanted)
 
 
-def _readme(run: Run, settings: dict[str, object], left_out: list[Path], root: Path) -> str:
+def _readme(
+    run: Run,
+    settings: dict[str, object],
+    left_out: list[Path],
+    root: Path,
+    step: CapturedStep | None,
+) -> str:
     known = [f"{name} {run.environment[name]}" for name in VERSIONS if run.environment.get(name)]
     seeds = [event.site.code for event in run.of_kind("seed") if event.site is not None]
     lines = [
@@ -164,6 +197,18 @@ def _readme(run: Run, settings: dict[str, object], left_out: list[Path], root: P
         f"- seed: {'; '.join(dict.fromkeys(seeds)) or 'none was set: numbers will differ'}",
         "- every file: `sha256sum --check SHA256SUMS`",
     ]
+    if step is not None:
+        lines += ["", f"The captured step: {step.what}."]
+    if step is not None and step.script is not None:
+        lines += [
+            f"`python {CAPTURED}/{REPRODUCE}` shows it with the values of that step that it takes, "
+            "with torch alone and none of the data files.",
+        ]
+    if step is not None and step.bundle:
+        lines += [
+            f"`{CAPTURED}/{step.name}.sawbones` is that step with its tensors, cut to the fewest "
+            "examples that still fail; that one file does need Sawbones (`sawbones replay`).",
+        ]
     if left_out:
         lines += [
             "",
@@ -176,6 +221,16 @@ def _readme(run: Run, settings: dict[str, object], left_out: list[Path], root: P
                 f"- `{path.relative_to(root)}`, {path.stat().st_size:,} bytes, SHA-256 {digest}"
             )
     return "\n".join(lines) + "\n"
+
+
+def _step_verified(folder: Path) -> str:
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-B", REPRODUCE], cwd=folder, capture_output=True, text=True, env=bare
+    )
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    said = lines[-1] if lines else f"exit status {done.returncode}"
+    return f"ran {folder.name}/{REPRODUCE} without Sawbones: {said}"
 
 
 def _verified(folder: Path) -> str:

@@ -47,7 +47,8 @@ def _known(run: Run | None, ill: Sequence[Symptom]) -> list[str]:
         return []
     read = faults.read(run)
     lines = [f"- {s.symptom} ({s.cls}): {s.text}" for s in ill]
-    parts = ["## Seen in the recording", "\n".join(lines) or "- no symptom"]
+    where = f" {run.folder}" if run.folder else ""
+    parts = [f"## Seen in the recording{where}", "\n".join(lines) or "- no symptom"]
     if read.findings:
         found = [f"- {f.fault} ({f.status}): {f.title}" for f in read.findings]
         parts += ["Suspects:", "\n".join(found)]

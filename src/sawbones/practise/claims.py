@@ -1,16 +1,20 @@
 """Claims about a run in a small grammar, each measured again by the grader.
 
-    loss@last < 0.3          the loss of the last step, as the script computes it
+    loss@last < 0.3          how the loss ends, as the script computes it: the median of the last fifth
+                             of the steps, since one batch more or less is chance
     grad_norm@12 > 40        the gradient norm of step 12
     loss@80..100 > 1.2       the mean over these steps
     eval@last > 2            the last evaluation by the trained loss
     lr@0 == 0.3              equal to the digits that are given
     steps == 200             how many optimizer steps there were
     first_nonfinite == 16    the first step whose loss is NaN or infinite
+    label_probe < 0.1        how well inputs tell the labels that they were trained with: 0 is no
+                             better than chance, 1 is always
     crashes                  the script ends in an error
     try lr=0.1 heals         the trial of that name confirms what it looks for
     try clip=1 does not heal
 
+Where the optimizer never steps, loss@N is the loss of the Nth call in training, from 0.
 Quantities of a step: loss, grad_norm, param_norm, update_norm, lr, step_ms, data_wait_ms, memory_mb.
 """
 
@@ -28,7 +32,9 @@ from sawbones.practise.measuring import Measured
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.loss_calls import carrying
+from sawbones.stats.series import end_level
 
 SERIES = (
     "loss",
@@ -41,7 +47,8 @@ SERIES = (
     "memory_mb",
     "eval",
 )
-SINGLE = ("steps", "first_nonfinite")
+SINGLE = ("steps", "first_nonfinite", "label_probe")
+VARYING = ("loss", "grad_norm", "update_norm", "step_ms", "data_wait_ms")  # from batch to batch
 _COMPARISON = re.compile(
     r"^(?P<what>\w+)(?:@(?P<at>last|first|\d+(?:\.\.\d+)?))?\s*(?P<sign><=|>=|==|<|>)\s*(?P<number>\S+)$"
 )
@@ -102,23 +109,39 @@ def value_of(claim: Claim, measured: Measured) -> float | None:
         return None
     if claim.what == "steps":
         return float(run.num_steps)
-    steps, values = _series(run, claim.what if claim.what in SERIES else "loss")
+    if claim.what == "label_probe":
+        pairs = run.label_probe.batches if run.label_probe is not None else None
+        return way_to_certainty(pairs) if pairs is not None else None
+    steps, values = series(run, claim.what if claim.what in SERIES else "loss")
     if claim.what == "first_nonfinite":
         bad = np.flatnonzero(~np.isfinite(values))
         return float(steps[bad[0]]) if len(bad) else None
-    return _at(steps, values, claim.at)
+    return _at(steps, values, claim)
 
 
-def _series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
+def series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values; losses as the script computes them, whatever backward() is called on."""
     if what == "eval":
         steps, values, _ = validation_curve(run)
         return np.asarray(steps), np.asarray(values, np.float64)
     if what not in run.steps:
         return np.zeros(0), np.zeros(0)
     values = np.asarray(run.steps[what], np.float64)
+    if what == "loss" and not len(values):
+        return _called(run)
     if what == "loss":
         values = values / _differentiated_share(run)
     return np.asarray(run.steps["step"]), values
+
+
+def _called(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Of a run whose optimizer never steps: the loss of each call in training, by its number."""
+    values = [
+        float(event.data["value"])
+        for event in run.of_kind("loss")
+        if event.phase == "train" and isinstance(event.data.get("value"), (int, float))
+    ]
+    return np.arange(len(values)), np.asarray(values, np.float64)
 
 
 def _differentiated_share(run: Run) -> float:
@@ -133,12 +156,15 @@ def _differentiated_share(run: Run) -> float:
     return share if round(parts) >= 1 and abs(parts - round(parts)) < 1e-3 * parts else 1.0
 
 
-def _at(steps: np.ndarray, values: np.ndarray, at: str) -> float | None:
+def _at(steps: np.ndarray, values: np.ndarray, claim: Claim) -> float | None:
     if not len(values):
         return None
-    if at in ("last", "first"):
-        return float(values[-1 if at == "last" else 0])
-    first, _, last = at.partition("..")
+    if claim.at == "last":
+        level = claim.what in VARYING and math.isfinite(values[-1])
+        return end_level(values) if level else float(values[-1])
+    if claim.at == "first":
+        return float(values[0])
+    first, _, last = claim.at.partition("..")
     chosen = values[(steps >= int(first)) & (steps <= int(last or first))]
     return float(chosen.mean()) if len(chosen) else None
 

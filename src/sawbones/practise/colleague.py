@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 from sawbones.practise.exercises import Exercise
 from sawbones.practise.measuring import Measured
@@ -22,15 +23,30 @@ _CLOSINGS = (
     "I have only looked at the log so far.",
 )
 _LAST_LINES = 10
+_HOOK = re.compile(r"^\S*[/\\]sawbones[/\\]\S+\.py:\d+: ")
 
 
 def report(exercise: Exercise, broken: Measured, good: Measured) -> str:
     rng = random.Random(f"words {exercise.seed}")
-    log = "\n".join(f"    {line}" for line in broken.log[-_LAST_LINES:])
+    log = "\n".join(f"    {line}" for line in _plain(broken.log)[-_LAST_LINES:])
     return (
         f"# {rng.choice(_OPENINGS)}\n\n{_complaint(broken, good)} {rng.choice(_CLOSINGS)}\n\n"
         f"What it printed at the end (`python {exercise.broken.file}`):\n\n{log}\n"
     )
+
+
+def _plain(log: tuple[str, ...]) -> list[str]:
+    """Without what only a watched run prints: a warning names the hook that called torch, and quotes
+    that hook's line below.
+    """
+    lines, was_hook = [], False
+    for line in log:
+        quoted = was_hook and line.startswith("  ")
+        shorter = _HOOK.sub("", line)
+        was_hook = shorter != line
+        if not quoted:
+            lines.append(shorter)
+    return lines
 
 
 def _complaint(broken: Measured, good: Measured) -> str:

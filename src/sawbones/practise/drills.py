@@ -4,6 +4,7 @@ comes first the next time.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import tomllib
@@ -14,10 +15,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sawbones.lookup.curves import CURVES, sketch
+from sawbones.lookup.curves import NAMES, blocks
 from sawbones.symptoms import all_symptoms
 
 KINDS = ("questions", "curves", "numbers")
+NAMED_WITHIN = 10.0  # seconds, of a curve
+BLANK = " "
+_WIDE = 1000  # times the lowest value
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,11 @@ class Card:
     ask: str
     answer: str
     more: str = ""
+    seconds: float = math.inf  # an answer that takes longer has not been recognised
+
+
+def is_known(card: Card, said_right: bool, seconds: float) -> bool:
+    return said_right and seconds <= card.seconds
 
 
 def cards(kind: str, seed: int) -> list[Card]:
@@ -64,13 +73,49 @@ def _questions(rng: random.Random) -> Iterable[Card]:
             yield Card(row["ask"], f"[{layer}] {row['ask']}", row["answer"], more)
 
 
+@cache
+def recorded_curves() -> list[dict[str, Any]]:
+    """One symptom each, as benchmarks/recorded_curves.py recorded them from the lab."""
+    text = files("sawbones.practise").joinpath("recorded_curves.json").read_text(encoding="utf-8")
+    return list(json.loads(text))
+
+
 def _curves(rng: random.Random) -> Iterable[Card]:
     titles = {
         watched.symptom: watched.page.strip().partition("\n")[0] for watched in all_symptoms()
     }
-    for symptom in CURVES:
-        ask = f"Which symptom is this?\n{sketch(symptom)}"
-        yield Card(symptom, ask, f"{symptom}: {titles[symptom]}.", f"sawbones explain {symptom}")
+    for row in recorded_curves():
+        ask = f"Which symptom is this, in {row['steps']} steps?\n{drawn(row)}"
+        answer = f"{row['symptom']}: {titles[row['symptom']]}."
+        more = f"Recorded from {row['fault']}. Read: sawbones explain {row['symptom']}"
+        yield Card(row["script"], ask, answer, more, NAMED_WITHIN)
+
+
+def drawn(row: dict[str, Any]) -> str:
+    """A recorded run as lines of blocks with their range, evaluations where they fell."""
+    training: list[float | None] = row["training"]
+    width, steps = len(training), max(1, row["steps"])
+    evaluation: list[float | None] = [None] * width
+    for step, value in row["evaluation"]:
+        evaluation[min(width - 1, step * width // steps)] = value
+    curves = [training, evaluation] if row["evaluation"] else [training]
+    known = [value for curve in curves for value in curve if value is not None]
+    lowest, highest = min(known), max(known)
+    # More than fills a terminal's eight heights: the whole range in its logarithm.
+    wide = lowest > 0 and highest > _WIDE * lowest
+    scaled = math.log if wide else float
+    lines = []
+    for name, curve in zip(NAMES, curves, strict=False):
+        places = [BLANK if v is None else _block(scaled(v), scaled(lowest), scaled(highest))
+                  for v in curve]  # fmt: skip
+        gone = curve is training and None in training
+        lines.append(f"    {name}  {''.join(places).rstrip()}{' NaN' if gone else ''}")
+    scale = ", logarithmic" if wide else ""
+    return "\n".join([*lines, f"    from {lowest:.3g} to {highest:.3g}{scale}"])
+
+
+def _block(value: float, lowest: float, highest: float) -> str:
+    return blocks([value], lowest, highest)
 
 
 def _numbers(rng: random.Random) -> Iterable[Card]:

@@ -43,8 +43,10 @@ def examiner(exercise: Exercise, folder: Path, say: Say) -> Iterator[Callable[[A
         _copy(folder, root, exercise.broken)
         with bench_for(root, exercise.broken.file) as bench:
             say("measuring the script, and the same without its faults")
-            broken = measure(bench, exercise.broken, diagnosing(journal=False))
-            good = measure(bench, exercise.healthy) if exercise.faults else broken
+            broken = measure(bench, exercise.broken, diagnosing())
+            good = broken
+            if exercise.faults:
+                good = measure(bench, exercise.healthy, diagnosing())
             repeated: dict[str, tuple[bool | None, str]] = {}
             outcomes: dict[str, str] = {}
 
@@ -141,7 +143,7 @@ def _heals(
     if ast.dump(mended.tree) == ast.dump(exercise.healthy.tree):
         return True, mended, "the patched program is the healthy one, statement by statement"
     say("running it with the patch")
-    after = measure(bench, mended, diagnosing(journal=False))
+    after = measure(bench, mended, diagnosing())
     if after.crashed:
         return False, mended, f"the patched script crashes: {after.error}"
     ill = sorted(after.symptoms - good.symptoms)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from sawbones.practise.answers import Answer
 from sawbones.practise.claims import holds, value_of
 from sawbones.practise.exercises import Exercise
+from sawbones.practise.injecting import injectors
 from sawbones.practise.measuring import NUMBER, Measured
 
 PARTS = {
@@ -62,7 +63,7 @@ class Trials:
 def grade(exercise: Exercise, answer: Answer, trials: Trials, hints: int = 0) -> list[Line]:
     lines = [
         *_cause(exercise, answer),
-        _reproduction(trials),
+        _reproduction(exercise, trials),
         *_diagnostics(exercise, answer, trials),
         *_fix(exercise, answer, trials),
         *_clarity(answer, trials),
@@ -118,7 +119,10 @@ def _cause(exercise: Exercise, answer: Answer) -> list[Line]:
     ]
 
 
-def _reproduction(trials: Trials) -> Line:
+def _reproduction(exercise: Exercise, trials: Trials) -> Line:
+    known = injectors()
+    if trials.repeats is False and any(not known[name].repeats for name in exercise.faults):
+        return Line("reproduction", 12, 12, f"{trials.why_not}, which is what is wrong with it")
     if trials.repeats:
         why = "two runs of the command gave the same output and the same files, by SHA-256"
         return Line("reproduction", 12, 12, why)
@@ -167,7 +171,7 @@ def _diagnostics(exercise: Exercise, answer: Answer, trials: Trials) -> list[Lin
     if false:
         most = sum(line.points for line in lines)
         cost = min(most, FALSE_CLAIM * len(false))
-        lines.append(Line("claims that do not hold", -cost, 0, _list(false)))
+        lines.append(Line("claims that do not hold", 0 - cost, 0, _list(false)))
     return lines
 
 

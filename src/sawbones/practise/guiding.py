@@ -68,22 +68,20 @@ def _names(exercise: Exercise, line: int) -> str:
 
 
 def model_answer(exercise: Exercise, broken: Measured) -> str:
-    """Step by step, with the commands."""
-    script = exercise.broken.file
-    lines = ["## Model answer", "", f"1. `python {script}` twice: is it the same both times?"]
+    """What the path comes to: symptom, rivals, cause with its proof, and the patch."""
     seen = sorted(broken.symptoms)
     if broken.crashed:
-        lines.append(f"2. It ends with: {broken.error}")
+        symptom = f"It ends with: {broken.error}"
     elif seen:
-        lines.append(f"2. What is wrong to see: {', '.join(seen)} (`sawbones explain {seen[0]}`).")
+        symptom = f"What is wrong to see: {', '.join(seen)} (`sawbones explain {seen[0]}`)."
     else:
-        lines.append("2. No symptom by itself: the numbers have to be compared with a healthy run.")
+        symptom = "No symptom by itself: the numbers have to be compared with a healthy run."
+    lines = ["## Model answer", "", symptom]
     watched = [w for w in all_symptoms() if w.symptom in seen]
     rivals = [name for w in watched for name, _ in causes(w) if name not in exercise.faults]
     if rivals:
         named = ", ".join(dict.fromkeys(rivals[:4]))
-        lines.append(f"3. Other causes that look like it and have to be ruled out: {named}.")
-    lines.append(f"4. `sawbones diagnose {script}` measures all of this in one go.")
+        lines.append(f"Other causes that look like it and have to be ruled out: {named}.")
     for name in exercise.faults:
         lines += ["", f"### {name}", "", f"{fault(name).cause}.", ""]
         lines.append(f"How it is confirmed: {section(name, 'Confirm it')}")

@@ -2,6 +2,10 @@
 
 An injector holds
     LEVEL           1 (an error names the line) to 4 (only a measurement shows it)
+    MAY_LOOK_BETTER (optional) the numbers of the log can be better with the fault in: it is shown by
+                    other numbers, not by worse ones
+    TRIAL           (optional) what `sawbones try` is asked to separate it from its rivals
+    REPEATS         (optional) False: two runs differ, and that is the symptom to be reproduced
     inject(source)  yields edits of byte ranges, one tuple for each place where the fault can be put
 """
 
@@ -24,6 +28,9 @@ class Injector:
     fault: str
     level: int
     function: Callable[[Source], Iterable[Edits]]
+    may_look_better: bool = False
+    trial: str = ""
+    repeats: bool = True
 
     @property
     def layer(self) -> str:
@@ -48,5 +55,12 @@ def injectors() -> dict[str, Injector]:
         path = f"sawbones.faults.{layer}.{name.replace('-', '_')}.inject"
         if importlib.util.find_spec(path) is not None:
             module = importlib.import_module(path)
-            found[check.fault] = Injector(check.fault, module.LEVEL, module.inject)
+            found[check.fault] = Injector(
+                check.fault,
+                module.LEVEL,
+                module.inject,
+                getattr(module, "MAY_LOOK_BETTER", False),
+                getattr(module, "TRIAL", ""),
+                getattr(module, "REPEATS", True),
+            )
     return found

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from sawbones import symptoms
 from sawbones.fixing.source import Source
 from sawbones.observe.options import Options
-from sawbones.schema import Run
+from sawbones.schema import Run, Symptom
+from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.series import end_level, ends_lower
 from sawbones.trials.bench import Bench, DiedAtOnce, Patient
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\bnan\b|\binf\b", re.IGNORECASE)
@@ -40,8 +44,15 @@ class Measured:
 
     @property
     def symptoms(self) -> frozenset[str]:
-        seen = symptoms.read(self.run).symptoms if self.run is not None else ()
-        return frozenset(symptom.symptom for symptom in seen)
+        return frozenset(symptom.symptom for symptom in self._seen)
+
+    @property
+    def ill(self) -> frozenset[str]:
+        return frozenset(symptom.symptom for symptom in self._seen if symptom.cls == "ill")
+
+    @property
+    def _seen(self) -> tuple[Symptom, ...]:
+        return tuple(symptoms.read(self.run).symptoms) if self.run is not None else ()
 
     @property
     def last_numbers(self) -> list[float]:
@@ -75,6 +86,34 @@ def shows(broken: Measured, good: Measured) -> bool:
         return True
     pairs = list(zip(broken.last_numbers, good.last_numbers, strict=False))
     return any(_apart(a, b) for a, b in pairs)
+
+
+def hurts(broken: Measured, good: Measured) -> bool:
+    """Beyond what is to be seen: an error, an ill symptom, numbers that are no longer finite, or an
+    end that is worse, of the training loss or of an evaluation.
+    """
+    if broken.crashed != good.crashed or broken.ill - good.ill:
+        return True
+    if any(not math.isfinite(number) for number in broken.last_numbers):
+        return True
+    return any(_worse(broken, good, curve) for curve in (_training, _evaluation))
+
+
+def _training(run: Run) -> np.ndarray:
+    return np.asarray(run.losses, np.float64)
+
+
+def _evaluation(run: Run) -> np.ndarray:
+    return np.asarray(validation_curve(run)[1], np.float64)
+
+
+def _worse(broken: Measured, good: Measured, curve: Callable[[Run], np.ndarray]) -> bool:
+    if broken.run is None or good.run is None:
+        return False
+    ill, well = curve(broken.run), curve(good.run)
+    if not len(ill) or not len(well):
+        return False
+    return ends_lower(end_level(well), end_level(ill), float(well[0]), _SHOWN)
 
 
 def _apart(one: float, other: float) -> bool:

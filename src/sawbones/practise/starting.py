@@ -14,7 +14,8 @@ from sawbones.fixing.source import Source
 from sawbones.practise import answers, records
 from sawbones.practise.colleague import report
 from sawbones.practise.exercises import SCRIPT, Exercise, NoExercise, into_own, make
-from sawbones.practise.measuring import Measured, bench_for, measure, shows
+from sawbones.practise.injecting import injectors
+from sawbones.practise.measuring import Measured, bench_for, hurts, measure, shows
 
 TRIES = 6  # seeds: a fault may not show in one script and does in the next
 APART = 100_003  # between the seeds that are tried for one
@@ -23,15 +24,25 @@ APART = 100_003  # between the seeds that are tried for one
 def begin(
     folder: Path, seed: int, level: int, layer: str | None, minutes: float
 ) -> tuple[Exercise, Path]:
+    exercise, broken, good = given_out(seed, level, layer)
+    record = records.Record(
+        uuid.uuid4().hex[:12], exercise.seed, level, layer, minutes, time.time()
+    )
+    _write(folder, exercise, broken, good, record)
+    return exercise, folder
+
+
+def given_out(
+    seed: int, level: int, layer: str | None = None
+) -> tuple[Exercise, Measured, Measured]:
+    """The exercise of this seed, or of the first one after it whose fault shows; with what its two
+    scripts did.
+    """
     for attempt in range(TRIES):
         exercise = make(seed + attempt * APART, level, layer)
         seen = tried(exercise)
         if seen is not None:
-            record = records.Record(
-                uuid.uuid4().hex[:12], exercise.seed, level, layer, minutes, time.time()
-            )
-            _write(folder, exercise, *seen, record)
-            return exercise, folder
+            return exercise, *seen
     raise NoExercise(f"none of {TRIES} scripts showed its fault; try another seed")
 
 
@@ -69,7 +80,9 @@ def begin_into(
 
 
 def tried(exercise: Exercise, beside: Path | None = None) -> tuple[Measured, Measured] | None:
-    """The broken run and the healthy one; None where nothing shows although there is a fault."""
+    """The broken run and the healthy one; None where nothing shows, or hurts,
+    although there is a fault.
+    """
     with tempfile.TemporaryDirectory(prefix="practise-") as scratch:
         root = beside or Path(scratch)
         if beside is None:
@@ -79,10 +92,18 @@ def tried(exercise: Exercise, beside: Path | None = None) -> tuple[Measured, Mea
             if not exercise.faults:
                 return good, good
             broken = measure(bench, exercise.broken)
+            if not _by_other_numbers(exercise):
+                return (broken, good) if hurts(broken, good) else None
             if shows(broken, good):
                 return broken, good
             again = measure(bench, exercise.broken)  # two runs of one script that differ
             return (broken, good) if shows(again, broken) else None
+
+
+def _by_other_numbers(exercise: Exercise) -> bool:
+    """One of its faults shows in numbers that may be better than those of the healthy script."""
+    known = injectors()
+    return any(known[name].may_look_better for name in exercise.faults)
 
 
 def _copy_beside(root: Path, folder: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from sawbones.schema import Run, Tensor
+from sawbones.schema import Run, Site, Tensor
 from sawbones.trace.made_lines import built_at, made_at
 
 _DRAWING = (
@@ -32,10 +34,26 @@ def is_fresh(run: Run, tensor: Tensor) -> bool:
     parts = tensor.name.split(".")
     homes = {site for count in range(1, len(parts)) if (site := built.get(".".join(parts[:count])))}
     drawn = any(r.op in _DRAWING and r.shape == tensor.shape for r in rows)
-    if not drawn and not homes & set(made_at(run, _DRAWING)):
+    lines = set(made_at(run, _DRAWING))
+    if not drawn and not homes & lines and not _copied_from(built, parts) & _functions(lines):
         return False
     copies = [t for t in run.tensors if t.shape == tensor.shape and _elsewhere(t, tensor)]
     return not any(ever_trained(run, t) for t in copies)
+
+
+def _copied_from(built: Mapping[str, Site | None], parts: list[str]) -> set[tuple[str, str]]:
+    """Where a container was built whose layers no line of the user's built: torch's stacks copy the
+    one layer that they are given, and the copy holds the values that were drawn for that one.
+    """
+    paths = [".".join(parts[:count]) for count in range(1, len(parts))]
+    outer = [path for path in paths if built.get(path) is not None]
+    if not outer or outer[-1] == paths[-1]:
+        return set()
+    return _functions({site for site in (built[outer[-1]],) if site is not None})
+
+
+def _functions(sites: set[Site]) -> set[tuple[str, str]]:
+    return {(site.file, site.function) for site in sites}
 
 
 def _elsewhere(one: Tensor, other: Tensor) -> bool:

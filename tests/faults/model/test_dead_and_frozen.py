@@ -9,8 +9,10 @@ from torch import nn
 
 from sawbones.faults import read
 from sawbones.observe.census import Census
+from sawbones.observe.options import diagnosing
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Activation, DeepStep, Ending, MadeTensors, Optimizer, Run, Tensor
+from sawbones.trials.bench import Bench, Patient
 
 STEPS = 40
 
@@ -80,6 +82,48 @@ def test_frozen_random_layers_count_only_where_nothing_is_learnt():
     assert _faults(_half_frozen(stuck), "model.frozen-params") == ["model.frozen-params"]
     assert not _faults(_half_frozen(falling), "model.frozen-params")
     assert not _faults(_half_frozen(stuck, "copy_"), "model.frozen-params")
+
+
+STACKED = """
+import torch
+from torch import nn
+
+class Stacked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.body = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.head = nn.Linear(8, 2)
+    def forward(self, x):
+        return self.head(self.body(x).mean(1))
+
+torch.manual_seed(0)
+model = Stacked()
+{loading}model.body.requires_grad_(False)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for _ in range(4):
+    loss = model(torch.randn(6, 3, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+LOADED = """torch.save(model.state_dict(), "weights.pt")
+model.load_state_dict(torch.load("weights.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("loading", "status"),
+    [("", "likely"), (LOADED, "suspected")],
+)
+def test_layers_that_torch_copied_from_a_drawn_one_are_as_drawn(tmp_path, loading, status):
+    (tmp_path / "train.py").write_text(STACKED.format(loading=loading))
+    with Bench(Patient("train.py", (), tmp_path), 120.0) as bench:
+        run = bench.execute(diagnosing())
+    found = read(run, "model.frozen-params").findings
+    assert [f.status for f in found] == [status]
 
 
 def _only_group_frozen(steps=STEPS, trains=False):

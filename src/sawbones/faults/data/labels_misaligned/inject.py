@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, data_sets
 
 LEVEL = 3
+TRIAL = "shuffled-labels"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -10,6 +10,7 @@ from sawbones.fixing.source import Source, called_name
 from sawbones.practise.places import Edits, calls, data_sets
 
 LEVEL = 3
+TRIAL = "standard-inputs"
 LEARNED = ("Linear", "Conv1d", "Conv2d", "LSTM", "GRU")
 NORMS = ("BatchNorm1d", "BatchNorm2d", "LayerNorm", "GroupNorm")
 

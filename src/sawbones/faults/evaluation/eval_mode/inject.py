@@ -9,6 +9,8 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, acts_by_mode, statements
 
 LEVEL = 3
+MAY_LOOK_BETTER = True
+TRIAL = "eval-mode"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, calls
 
 LEVEL = 4
+MAY_LOOK_BETTER = True
 
 
 def inject(source: Source) -> Iterator[Edits]:

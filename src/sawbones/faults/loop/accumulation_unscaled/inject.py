@@ -1,4 +1,7 @@
-"""The accumulated loss is not divided by the number of micro-batches."""
+"""The accumulated loss is not divided by the number of micro-batches, where that does harm.
+
+Clipping and adaptive optimizers take the scale of the gradient away again.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import ast
 from collections.abc import Iterator
 
 from sawbones.fixing.editing import Edit
-from sawbones.fixing.source import Source
-from sawbones.practise.places import Edits, call_of, loss_expressions
+from sawbones.fixing.source import Source, called_name
+from sawbones.practise.places import Edits, call_of, clips, loss_expressions, optimizers
 
 LEVEL = 3
+TRIAL = "one-large-batch"
 
 
 def inject(source: Source) -> Iterator[Edits]:
+    if clips(source) or any(called_name(call) != "SGD" for call in optimizers(source)):
+        return
     for statement, start in loss_expressions(source):
         if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Div):
             call = call_of(statement)

@@ -8,6 +8,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, moved_behind, optimizer_steps, statements
 
 LEVEL = 3
+TRIAL = "clip=1"
 
 
 def inject(source: Source) -> Iterator[Edits]:

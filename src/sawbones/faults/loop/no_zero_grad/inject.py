@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, statements
 
 LEVEL = 2
+TRIAL = "zero-grad"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, optimizer_steps, scheduler_steps
 
 LEVEL = 2
+TRIAL = "constant-lr"
 
 
 def inject(source: Source) -> Iterator[Edits]:

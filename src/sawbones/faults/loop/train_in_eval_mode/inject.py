@@ -10,6 +10,8 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, acts_by_mode, is_in, statements
 
 LEVEL = 3
+MAY_LOOK_BETTER = True
+TRIAL = "train-mode"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -9,6 +9,8 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, data_sets
 
 LEVEL = 3
+MAY_LOOK_BETTER = True
+TRIAL = "label-shift"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -10,16 +10,17 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import set_keyword
 from sawbones.fixing.source import Source, called_name
-from sawbones.practise.places import Edits, calls, optimizers, receiver
+from sawbones.practise.places import Edits, calls, clips, optimizers, receiver
 
 LEVEL = 3
+TRIAL = "lr=0.1"
 OVER_CLASSES = ("CrossEntropyLoss", "cross_entropy")
 
 
 def inject(source: Source) -> Iterator[Edits]:
     plain = all(called_name(call) == "SGD" for call in optimizers(source))
     accumulates = any("/" in receiver(source, call) for call in calls(source, "backward"))
-    if calls(source, "clip_grad_norm_") or (accumulates and not plain):
+    if clips(source) or (accumulates and not plain):
         return
     losses = (*OVER_CLASSES, "MSELoss", "BCEWithLogitsLoss") if plain else OVER_CLASSES
     for call in calls(source, *losses):

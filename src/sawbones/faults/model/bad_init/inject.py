@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, models
 
 LEVEL = 3
+TRIAL = "default-init"
 
 
 def inject(source: Source) -> Iterator[Edits]:

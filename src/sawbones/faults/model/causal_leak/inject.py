@@ -10,6 +10,8 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, calls
 
 LEVEL = 3
+MAY_LOOK_BETTER = True
+TRIAL = "causality"
 
 
 def inject(source: Source) -> Iterator[Edits]:

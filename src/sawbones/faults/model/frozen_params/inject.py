@@ -1,4 +1,4 @@
-"""A part of the model does not require gradients."""
+"""A part of the model does not require gradients: one that the rest cannot make up for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sawbones.fixing.editing import after
 from sawbones.fixing.source import Source
-from sawbones.practise.places import Edits, models, modules, submodules
+from sawbones.practise.places import Edits, models, modules, trunks
 
 LEVEL = 3
 
@@ -15,5 +15,5 @@ def inject(source: Source) -> Iterator[Edits]:
     for made in models(source):
         name = source.text_of(made.targets[0])
         for owner in modules(source):
-            for part in submodules(owner)[:-1]:
+            for part in trunks(owner):
                 yield (after(source, made, f"{name}.{part}.requires_grad_(False)"),)

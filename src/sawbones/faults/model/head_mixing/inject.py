@@ -10,6 +10,8 @@ from sawbones.fixing.source import Source, called_name
 from sawbones.practise.places import Edits, calls, receiver
 
 LEVEL = 4
+MAY_LOOK_BETTER = True
+TRIAL = "causality"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -10,6 +10,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits
 
 LEVEL = 3
+TRIAL = "padding"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -10,6 +10,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, assigned_name, calls, forwards
 
 LEVEL = 3
+TRIAL = "positions"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source, called_name
 from sawbones.practise.places import Edits, optimizers
 
 LEVEL = 4
+TRIAL = "default-moments"
 
 
 def inject(source: Source) -> Iterator[Edits]:

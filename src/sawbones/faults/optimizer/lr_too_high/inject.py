@@ -10,6 +10,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, optimizers
 
 LEVEL = 2
+TRIAL = "lr=0.1"
 
 
 def inject(source: Source) -> Iterator[Edits]:

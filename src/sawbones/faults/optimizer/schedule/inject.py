@@ -8,6 +8,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, moved_behind, optimizer_steps, scheduler_steps
 
 LEVEL = 3
+TRIAL = "constant-lr"
 
 
 def inject(source: Source) -> Iterator[Edits]:

@@ -9,6 +9,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise.places import Edits, calls
 
 LEVEL = 3
+TRIAL = "tiny-set"
 
 
 def inject(source: Source) -> Iterator[Edits]:
