@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,12 @@ from sawbones.observe.stages import Stages
 from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
+from sawbones.schema.one_off import Logged
 from sawbones.store import RunWriter
 
 # backward passes without an optimizer step, after which live warnings look at what there is
 _MANY_PASSES = (64, 512)
+MOST_LOGGED = 20_000  # rows of a trainer's own numbers that a recording keeps
 _CALLS_BEFORE_BACKWARD = 3  # a model may be called once or twice before training begins
 
 
@@ -124,6 +126,7 @@ class Recorder:
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
+        self.num_logged = 0
         # wraps what a new process is to run
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
@@ -517,6 +520,15 @@ class Recorder:
             raise Finished("steps" if over else "seconds")
 
     # records that are written now and then
+
+    def log(self, step: int | None, epoch: float | None, metrics: Mapping[str, float]) -> None:
+        """Numbers under a trainer's own names. The live page reads them while the run goes on, and
+        a kill does not take them.
+        """
+        if self.num_logged < MOST_LOGGED:
+            row = Logged(self.step, step, epoch, metrics)
+            self.writer.record("logged", self.num_logged, row)
+            self.num_logged += 1
 
     def write_census(self) -> None:
         for tensor in self.census.tensor_records():
