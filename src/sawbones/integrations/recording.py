@@ -62,7 +62,7 @@ class Recording:
         numbers = {name: _number(value) for name, value in metrics.items()}
         known = {name: value for name, value in numbers.items() if value is not None}
         if known:
-            self._recorder.log(step, epoch, known)
+            self._recorder.logged.add(self._recorder.step, step, epoch, known)
 
     def _left_open(self) -> None:
         """At the end of the process: the trainer did not pass on what ended the training, and

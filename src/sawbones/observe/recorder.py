@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from sawbones.observe.endings import Finished, Stopped
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
+from sawbones.observe.logged import LoggedNumbers
 from sawbones.observe.operators import take_off_ended
 from sawbones.observe.options import Options
 from sawbones.observe.own_time import OwnTime
@@ -54,14 +55,11 @@ from sawbones.observe.stages import Stages
 from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
-from sawbones.schema.one_off import Logged
 from sawbones.store import RunWriter
 
 # backward passes without an optimizer step, after which live warnings look at what there is
 _MANY_PASSES = (64, 512)
-MOST_LOGGED = 20_000  # rows of a trainer's own numbers that a recording keeps
 _CALLS_BEFORE_BACKWARD = 3  # a model may be called once or twice before training begins
-
 
 _num_forks = 0  # between the process that read this file and this one
 
@@ -126,7 +124,7 @@ class Recorder:
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
-        self.num_logged = 0
+        self.logged = LoggedNumbers(self.writer)
         # wraps what a new process is to run
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
@@ -520,15 +518,6 @@ class Recorder:
             raise Finished("steps" if over else "seconds")
 
     # records that are written now and then
-
-    def log(self, step: int | None, epoch: float | None, metrics: Mapping[str, float]) -> None:
-        """Numbers under a trainer's own names. The live page reads them while the run goes on, and
-        a kill does not take them.
-        """
-        if self.num_logged < MOST_LOGGED:
-            row = Logged(self.step, step, epoch, metrics)
-            self.writer.record("logged", self.num_logged, row)
-            self.num_logged += 1
 
     def write_census(self) -> None:
         for tensor in self.census.tensor_records():
