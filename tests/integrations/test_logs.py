@@ -123,9 +123,9 @@ def _written(folder: Path, values: dict[int, float], tag: str = "loss", **settin
 def test_a_run_that_was_begun_again_is_read_as_it_went_on(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="needs the tracker tensorboard")
     run = tmp_path / "run"
-    _written(run, {step: 5.0 for step in range(0, 100, 10)})
-    _written(run, {step: 3.0 for step in range(55, 80, 5)})  # from the checkpoint of step 50
-    _written(run, {step: 0.5 for step in range(0, 100, 50)}, "val_loss")
+    _written(run, dict.fromkeys(range(0, 100, 10), 5.0))
+    _written(run, dict.fromkeys(range(55, 80, 5), 3.0))  # from the checkpoint of step 50
+    _written(run, dict.fromkeys(range(0, 100, 50), 0.5), "val_loss")
     log = read_log("tensorboard", run)
     found = log.named("loss")
     assert found is not None
@@ -137,14 +137,14 @@ def test_a_run_that_was_begun_again_is_read_as_it_went_on(tmp_path: Path) -> Non
     again = read_log("tensorboard", *sorted(run.glob("events*")))
     assert again.named("loss") == found
     assert read_log("tensorboard", f"{tmp_path}/r*/events*").named("loss") == found
-    _written(run, {step: 2.0 for step in range(3)})
+    _written(run, dict.fromkeys(range(3), 2.0))
     assert read_log("tensorboard", run).named("loss").steps == [0, 1, 2]  # type: ignore[union-attr]
 
 
 def test_what_a_writer_takes_back_is_gone(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="needs the tracker tensorboard")
-    _written(tmp_path / "run", {step: 5.0 for step in range(40)})
-    _written(tmp_path / "run", {step: 1.0 for step in (45, 46)}, purge_step=20)
+    _written(tmp_path / "run", dict.fromkeys(range(40), 5.0))
+    _written(tmp_path / "run", dict.fromkeys((45, 46), 1.0), purge_step=20)
     found = read_log("tensorboard", tmp_path / "run").named("loss")
     assert found is not None and found.steps == [*range(20), 45, 46]
 

@@ -48,7 +48,7 @@ def read(places: Sequence[Path], tell: Tell) -> Log:
         for tag, points in sorted(found.items())
         if points
     ]
-    notes = ()
+    notes: tuple[str, ...] = ()
     if again:
         notes = (
             f"{len(files)} event files: the run was begun again at step {min(again)}; what was "
