@@ -53,11 +53,11 @@ class Drawn:
         data, given = self._data(), self._given
         if data is None or self.rows() is None or not 1 < len(given) <= _MOST_READ:
             return None
-        samples = [_parts(data[number]) for number in given]
+        samples = [sample_parts(data[number]) for number in given]
         for _, tensor in tensors_in(value):
             if tensor.dim() < 1 or tensor.shape[0] > len(given):
                 continue
-            found = [[n for n, parts in enumerate(samples) if _fits(row, parts)] for row in tensor]
+            found = [[n for n, parts in enumerate(samples) if fits(row, parts)] for row in tensor]
             places = [fitting[0] for fitting in found if len(fitting) == 1]
             if len(set(places)) == len(tensor):
                 return _resolved(data, [int(given[place]) for place in places])
@@ -104,20 +104,20 @@ def _is_number(row: Any) -> bool:
     return hasattr(row, "__index__") and not isinstance(row, bool)
 
 
-def _parts(sample: Any) -> list[torch.Tensor]:
+def sample_parts(sample: Any) -> list[torch.Tensor]:
     """What a sample is made of, as flat tensors."""
     if isinstance(sample, torch.Tensor):
         return [sample.detach().reshape(-1)]
     if isinstance(sample, dict):
-        return [part for value in sample.values() for part in _parts(value)]
+        return [part for value in sample.values() for part in sample_parts(value)]
     try:
         return [torch.as_tensor(sample).reshape(-1)]
     except (TypeError, ValueError, RuntimeError):
         nested = sample if isinstance(sample, Sequence) and not isinstance(sample, str) else ()
-        return [part for value in nested for part in _parts(value)]
+        return [part for value in nested for part in sample_parts(value)]
 
 
-def _fits(row: torch.Tensor, parts: list[torch.Tensor]) -> bool:
+def fits(row: torch.Tensor, parts: list[torch.Tensor]) -> bool:
     """Equal, or what is left of the row is padding on one side."""
     flat = row.detach().reshape(-1)
     return any(
