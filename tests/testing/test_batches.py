@@ -84,7 +84,9 @@ def test_a_collate_function_that_sorts_does_not_change_which_sample_is_named() -
 
     texts = [[5, 6], [8, 9, 3], [9, 5, 2, 4]]
     loader: Any = DataLoader(texts, batch_size=3, collate_fn=longest_first)  # type: ignore[arg-type]
-    with pytest.raises(AssertionError, match=r"^sample 2, batch 0, example 0, position 0: 'labels'"):
+    with pytest.raises(
+        AssertionError, match=r"^sample 2, batch 0, example 0, position 0: 'labels'"
+    ):
         assert_batches(loader, **RULES)
 
     def spoiled(rows: list[list[int]]) -> dict[str, torch.Tensor]:
