@@ -113,6 +113,14 @@ def test_a_smoke_test_holds_to_a_number_and_to_a_hash_that_two_runs_share(tmp_pa
     assert not (tmp_path / "last.pt").exists()
 
 
+def test_a_hash_that_cannot_be_taken_does_not_pass(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SAVING.partition("when = ")[0])
+    done = _try("--hash", "--expect", "loss < 10", "short=2", "train.py", cwd=tmp_path)
+    assert "expect loss < 10: holds" in done.stdout
+    assert "hash: undecided\n  no checkpoint was saved" in done.stdout
+    assert done.returncode == 4
+
+
 @pytest.mark.long
 def test_a_number_that_is_missed_and_a_checkpoint_that_differs_end_with_1(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SAVING)

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from sawbones.cli.main import main
 from sawbones.report.github import to_annotations
+from sawbones.report.junit import to_junit
 from sawbones.report.markdown import to_markdown
-from sawbones.schema import Evidence, Finding, Fix, Report, Site, Symptom
+from sawbones.schema import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Fix,
+    Ignored,
+    Report,
+    Site,
+    Symptom,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULT = "loop.no-zero-grad"
@@ -122,16 +136,118 @@ def test_sarif_of_diagnose_points_into_the_repository(handed_over: Path, project
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == FAULT
 
 
-def test_junit_of_diagnose_counts_what_it_holds(handed_over: Path) -> None:
+TESTS = """import pytest
+
+def test_passes(): print("said")
+
+def test_fails(): assert 0, "the value"
+
+@pytest.mark.skip(reason="no GPU")
+def test_is_skipped(): pass
+
+@pytest.fixture
+def broken(): raise ValueError("row 7")
+
+def test_cannot_begin(broken): pass
+"""
+
+
+@pytest.fixture(scope="module")
+def of_pytest(tmp_path_factory: pytest.TempPathFactory) -> ElementTree.Element:
+    """What pytest itself writes about a test of every outcome."""
+    folder = tmp_path_factory.mktemp("tests-of-a-stranger")
+    (folder / "test_all.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    settings = ["-o", "junit_family=xunit1", "-o", "junit_logging=system-out"]
+    written = folder / "pytest.xml"
+    done = subprocess.run(
+        [*command, *settings, f"--junitxml={written}"], cwd=folder, capture_output=True
+    )
+    assert done.returncode == 1
+    return ElementTree.parse(written).getroot()
+
+
+def _of_every_outcome() -> str:
+    known = _report().findings[0]
+    suspected = replace(known, fault="loss.double-softmax", status="suspected")
+    lived_with = Ignored(replace(known, fault="data.one-class"), "baseline.json")
+    return to_junit(
+        replace(
+            _report(),
+            verdict="crashed",
+            findings=(known, suspected),
+            ignored=(lived_with,),
+            looked=("model.causal-leak",),
+            could_not_look=(CouldNotLook("model.dead-units", "needs activations\nof a deep step"),),
+            notes=("ValueError: \x1b[1mrow 7\x00", "no step was seen"),
+            masked={"notes": 2},
+        ),
+        "packages/nets",
+    )
+
+
+def test_junit_has_the_layout_that_pytest_writes(of_pytest: ElementTree.Element) -> None:
+    """Every element stands where pytest puts it, with the attributes that it gives it there; what
+    is ours alone is listed, and what is left out too.
+    """
+    of_ours = ElementTree.fromstring(_of_every_outcome())
+
+    def layout(root: ElementTree.Element) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
+        for parent in root.iter():
+            for child in parent:
+                found.setdefault((parent.tag, child.tag), set()).update(child.attrib)
+        return found
+
+    theirs, ours = layout(of_pytest), layout(of_ours)
+    for outcome in ("failure", "error"):
+        theirs["testcase", outcome].add("type")  # of the format, where pytest has written it before
+    theirs["testsuite", "properties"], theirs["properties", "property"] = set(), {"name", "value"}
+    theirs["testsuites", "testsuite"].remove("hostname")
+    assert ours == theirs
+    for root in (of_pytest, of_ours):
+        for suite in root:
+            assert float(suite.get("time", "")) >= 0.0
+            assert datetime.fromisoformat(suite.get("timestamp", "")).tzinfo is not None
+            cases = suite.findall("testcase")
+            for kind, plural in (("error", "errors"), ("failure", "failures")):
+                assert suite.get(plural) == str(sum(c.find(kind) is not None for c in cases))
+            assert suite.get("skipped") == str(sum(c.find("skipped") is not None for c in cases))
+            assert suite.get("tests") == str(len(cases))
+    first = next(iter(of_ours[0]))
+    assert first.tag == "properties", "they come before the cases"
+
+
+def test_what_reads_junit_finds_place_message_and_text() -> None:
+    cases = {
+        f"{case.get('classname')}.{case.get('name')}": case
+        for case in ElementTree.fromstring(_of_every_outcome()).iter("testcase")
+    }
+    failed = cases[FAULT]
+    assert (failed.get("file"), failed.get("line")) == ("packages/nets/sub dir/train.py", "13")
+    failure = failed.find("failure")
+    assert failure is not None and failure.get("message") == "Gradients are never cleared"
+    assert "fix: Clear them once per step." in (failure.text or "").splitlines()
+    assert "suspected" in (cases["loss.double-softmax"].findtext("system-out") or "")
+    assert "ignored by baseline.json" in cases["data.one-class"].find("skipped").get("message")  # type: ignore[union-attr, operator]
+    assert "of a deep step" in (cases["model.dead-units"].findtext("skipped") or "")
+    assert list(cases["model.causal-leak"]) == []
+    error = cases["subject.runs"].find("error")
+    assert error is not None and error.get("message") == "ValueError: ?[1mrow 7?"
+    assert "no step was seen" in (error.text or "")
+
+
+def test_junit_of_diagnose_counts_what_it_holds(handed_over: Path, project: Path) -> None:
     root = ElementTree.parse(handed_over / "r.xml").getroot()
-    failed = [
-        f"{case.get('classname')}.{case.get('name')}"
+    failed = {
+        f"{case.get('classname')}.{case.get('name')}": case
         for case in root.iter("testcase")
         if case.find("failure") is not None
-    ]
-    assert FAULT in failed
-    for suite in root.iter("testsuite"):
-        assert int(suite.get("tests", "")) == len(suite.findall("testcase"))
+    }
+    assert failed[FAULT].get("file") == f"{project.name}/train.py"
+    assert int(failed[FAULT].get("line", "")) > 1
+    assert root.get("failures") == str(len(failed))
+    assert sum(int(suite.get("tests", "")) for suite in root) == int(root.get("tests", ""))
 
 
 def test_lines_are_read_by_the_problem_matchers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import time
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,85 @@ def _exported(project: Path, form: str, out: Path, needs: str = "") -> Path:
         pytest.importorskip(needs, reason=f"needs {needs}")
     assert _call("export", "--to", form, "--out", str(out), str(project / "run")) == 0
     return out
+
+
+def test_wildcards_name_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        lines = ["step,loss", *(f"{step},{1.1 + NOISE[step]}" for step in range(60))]
+        (tmp_path / name / "metrics.csv").write_text("\n".join(lines))
+    assert _call("diagnose", "--from", "csv", f"{tmp_path}/f*/*.csv") == 4
+    assert "the loss does not fall" in capsys.readouterr().out
+    assert _call("diagnose", "--from", "csv", f"{tmp_path}/*/*.csv") == 2
+    told = capsys.readouterr().err
+    assert "one run at a time" in told and "second/metrics.csv" in told
+    assert _call("diagnose", "--from", "csv", f"{tmp_path}/third*/*.csv") == 2
+    assert "no " in capsys.readouterr().err
+
+
+def _written(folder: Path, values: dict[int, float], tag: str = "loss", **settings: int) -> None:
+    """A file of its own, as each start of a script writes one."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder), **settings) as writer:
+        for step, value in values.items():
+            writer.add_scalar(tag, value, step)
+    time.sleep(1.1)  # the name of a file holds the second
+
+
+def test_a_run_that_was_begun_again_is_read_as_it_went_on(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs the tracker tensorboard")
+    run = tmp_path / "run"
+    _written(run, dict.fromkeys(range(0, 100, 10), 5.0))
+    _written(run, dict.fromkeys(range(55, 80, 5), 3.0))  # from the checkpoint of step 50
+    _written(run, dict.fromkeys(range(0, 100, 50), 0.5), "val_loss")
+    log = read_log("tensorboard", run)
+    found = log.named("loss")
+    assert found is not None
+    assert found.steps == [*range(0, 51, 10), *range(55, 80, 5)]
+    assert found.values == [5.0] * 6 + [3.0] * 5
+    assert log.named("val_loss").steps == [0, 50]  # type: ignore[union-attr]
+    (note,) = log.notes
+    assert "begun again at step 55" in note and note in diagnose_log(log).notes
+    again = read_log("tensorboard", *sorted(run.glob("events*")))
+    assert again.named("loss") == found
+    assert read_log("tensorboard", f"{tmp_path}/r*/events*").named("loss") == found
+    _written(run, dict.fromkeys(range(3), 2.0))
+    assert read_log("tensorboard", run).named("loss").steps == [0, 1, 2]  # type: ignore[union-attr]
+
+
+def test_what_a_writer_takes_back_is_gone(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs the tracker tensorboard")
+    _written(tmp_path / "run", dict.fromkeys(range(40), 5.0))
+    _written(tmp_path / "run", dict.fromkeys((45, 46), 1.0), purge_step=20)
+    found = read_log("tensorboard", tmp_path / "run").named("loss")
+    assert found is not None and found.steps == [*range(20), 45, 46]
+
+
+def test_several_runs_are_named_and_none_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboard", reason="needs the tracker tensorboard")
+    for name in ("first", "second"):
+        _written(tmp_path / name, {0: 1.0, 1: 1.0})
+    assert _call("diagnose", "--from", "tensorboard", str(tmp_path)) == 2
+    told = capsys.readouterr().err
+    assert "one run at a time" in told and "first" in told and "second" in told
+
+
+def test_a_long_log_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorboard", reason="needs the tracker tensorboard")
+    from sawbones.cli import narration
+
+    monkeypatch.setattr(narration, "READING_SAID_S", 0.0)
+    _written(tmp_path / "run", {step: 1.0 + step % 7 for step in range(41_000)})
+    assert _call("diagnose", "--from", "tensorboard", str(tmp_path / "run")) == 4
+    lines = [line for line in capsys.readouterr().err.splitlines() if "reading" in line]
+    assert len(lines) == 2 and "40,000 values, file 1 of 1" in lines[1]
+    assert _call("diagnose", "--quiet", "--from", "tensorboard", str(tmp_path / "run")) == 4
+    assert "reading" not in capsys.readouterr().err
 
 
 def test_csv_is_read_back_and_diagnosed(project: Path, tmp_path: Path, losses: list[float]) -> None:

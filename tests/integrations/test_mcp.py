@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -67,8 +68,7 @@ def _talk(folder: Path, act: Callable[[Any], Awaitable[None]], *flags: str) -> N
 async def _asked(client: Any, tool: str, **arguments: Any) -> Any:
     answer = await client.call_tool(tool, arguments)
     assert not answer.is_error, answer.content
-    text = answer.content[0].text
-    assert len(text) <= 1.5 * MOST_CHARS, "the text beside the structure is the same, indented"
+    assert len(answer.content[0].text.encode()) <= MOST_CHARS
     return answer.structured_content
 
 
@@ -123,6 +123,58 @@ def test_an_agent_diagnoses_asks_for_details_and_changes_nothing(tmp_path: Path)
     _talk(tmp_path, act)
     assert any("observing" in line for line in heard)
     assert os.listdir(tmp_path) == ["train.py"], "read-only"
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "agents.md"
+WORDS = {"True": True, "False": False}
+
+
+def _loop_of_the_page() -> list[tuple[str, dict[str, Any], str]]:
+    """(tool, arguments, what the page says of the answer) of every numbered step that names a call,
+    in order.
+    """
+    section = PAGE.read_text(encoding="utf-8").split("## The loop\n")[1].split("Without MCP")[0]
+    steps = re.split(r"^\d\. ", section, flags=re.MULTILINE)[1:]
+    found = []
+    for step in steps:
+        call = re.search(r'`(\w+)\("train\.py"((?:, \w+=\w+)*)\)`', step)
+        assert call is not None, f"no call in: {step}"
+        given = [pair.split("=") for pair in call[2].split(", ") if pair]
+        found.append((call[1], {name: WORDS[value] for name, value in given}, step))
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_loop_of_the_page_ends_with_a_healthy_script(tmp_path: Path) -> None:
+    """Diagnosed, patched, applied and diagnosed again, as an agent does it that reads the page."""
+    loop = _loop_of_the_page()
+    assert [tool for tool, _, _ in loop] == ["diagnose", "fix", "fix", "diagnose"]
+    script = tmp_path / "train.py"
+    script.write_text(SICK)
+    answers: list[Any] = []
+
+    async def act(client: Any) -> None:
+        for tool, arguments, _ in loop:
+            answers.append(await _asked(client, tool, script="train.py", **arguments))
+
+    _talk(tmp_path, act, "--writes")
+    found, shown, applied, again = answers
+    for answer, (_, _, said) in zip((found, again), (loop[0], loop[3]), strict=True):
+        verdict = re.search(r"`(sick|healthy)`", said)
+        status = re.search(r"`exit_status`\D*(\d)", said)
+        assert verdict is not None and status is not None, said
+        assert (answer["verdict"], answer["exit_status"]) == (verdict[1], int(status[1]))
+    (finding,) = found["findings"]
+    example = json.loads(re.search(r"```json\n(.*?)```", loop[0][2], re.DOTALL)[1])  # type: ignore[index]
+    assert set(example) <= set(found)
+    assert set(example["findings"][0]) <= set(finding)
+    assert set(example["findings"][0]["fix"]) <= set(finding["fix"])
+    fix = shown["findings"][0]["fix"]
+    assert fix["level"] == "verified" and not shown["applied"] and applied["applied"]
+    assert "optimizer.zero_grad()" in fix["patch"]["data"]
+    assert "optimizer.zero_grad()" in script.read_text()
+    assert "optimizer.zero_grad()" not in SICK
 
 
 def _without_data(value: Any) -> Any:
@@ -209,6 +261,8 @@ def test_long_answers_are_cut_and_say_so() -> None:
     assert size(short) <= MOST_CHARS and "details" in short["shortened"]
     assert short["findings"][0]["fault"] == "loop.no-step"
     assert short["findings"][-1] == {"left_out": 30 - (len(short["findings"]) - 1)}
+    letters = part_of({"notes": ["学" * 20_000]}, "notes.0", 3)
+    assert 9_000 > len(letters["text"]["data"]) > 1_000 and size(letters) <= MOST_CHARS
     whole = part_of(report, "notes.3", 4990)
     assert whole["text"]["data"] == "n" * 10 and whole["characters"] == 5000
 

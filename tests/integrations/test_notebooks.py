@@ -95,7 +95,8 @@ def test_a_watch_is_one_line_a_picture_and_a_page(kernel: Kernel) -> None:
     assert "<script" not in shown["html"] and len(shown["html"]) < 20_000
     found = kernel.run("w.diagnose()")
     assert "Diagnosis: sick, notebook, 40 steps" in found["text"]
-    assert "<iframe" in kernel.run("w.show()")["html"]
+    page = kernel.run("w.show()")
+    assert "<iframe" in page["html"] and not page.get("stream"), "nothing but the page"
     assert "closed, 40 steps" in kernel.run("w.close()\nw")["text"]
 
 

@@ -69,16 +69,6 @@ def test_a_tracker_that_there_is_not_and_one_that_is_missing_are_named(
         Recording("lightning.Trainer", None, False, "neptune")
 
 
-def test_a_missing_package_is_one_line_and_the_diagnosis_stands(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    assert _call("diagnose", "--to", "wandb", str(project / "run")) == 2
-    told = capsys.readouterr()
-    assert "loop.no-zero-grad" in told.out
-    assert "wandb is missing: pip install wandb" in told.err
-
-
 def test_what_is_told_has_no_secret_and_alerts_are_for_causes(report: Report) -> None:
     from dataclasses import replace
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import subprocess
 import sys
 import warnings
@@ -159,6 +161,106 @@ def test_logged_numbers_carry_the_frameworks_names_and_steps(
     assert last == pytest.approx(near, rel=1e-3)
 
 
+def test_lightning_logs_at_its_own_steps_and_nothing_twice(tmp_path: Path) -> None:
+    """A value stays with the trainer until a newer one comes: validation is every second epoch, and
+    in the others its old score is not logged again.
+    """
+    pytest.importorskip("lightning")
+    import lightning as L
+    from torch.utils.data import DataLoader
+
+    class Module(L.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = Net()
+
+        def training_step(self, batch: Any, index: int) -> torch.Tensor:
+            loss: torch.Tensor = self.net(**batch)["loss"]
+            self.log("train_loss", loss, on_step=True, on_epoch=True)
+            return loss
+
+        def validation_step(self, batch: Any, index: int) -> None:
+            self.log("val_loss", self.net(**batch)["loss"])
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.Adam(self.parameters(), lr=1e-2)
+
+    callback = _callback("lightning", tmp_path / "own")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = L.Trainer(
+            max_epochs=4,
+            check_val_every_n_epoch=2,
+            log_every_n_steps=3,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            default_root_dir=tmp_path,
+            callbacks=[callback],
+        )
+        trainer.fit(
+            Module(), DataLoader(_rows(), batch_size=8), DataLoader(_rows(16), batch_size=8)
+        )
+    run = callback.run
+    assert run is not None
+
+    def steps(name: str) -> list[int]:
+        return [row.step for row in run.logged if name in row.metrics]
+
+    assert steps("val_loss") == [16, 32]
+    assert steps("train_loss_epoch") == [8, 16, 24, 32]
+    every = steps("train_loss_step")
+    assert len(every) == len(set(every)) and set(range(3, 31, 3)) <= set(every)
+    for row in run.logged:
+        if "train_loss_step" in row.metrics:
+            assert row.metrics["train_loss_step"] == pytest.approx(run.losses[row.step - 1])
+
+
+def test_what_a_trainer_logs_is_drawn_and_exported(
+    trained: tuple[str, Run, Run], tmp_path: Path
+) -> None:
+    from sawbones.diagnosis import diagnose_run
+    from sawbones.integrations.exports import export, rows
+    from sawbones.page.view import view
+    from sawbones.report.html import write_html
+
+    name, own, _ = trained
+    metric = {"transformers": "loss", "lightning": "train_loss", "accelerate": "train/loss"}[name]
+    last = next(row for row in reversed(own.logged) if metric in row.metrics)
+    report = diagnose_run(own).report
+
+    with export(own, report, "csv", tmp_path / "run.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    cells = [row[f"logged/{metric}"] for row in table]
+    assert [float(cell) for cell in cells if cell][-1] == last.metrics[metric]
+    assert table[-1][f"logged/{metric}"] == str(last.metrics[metric])
+    assert {"loss", "logged/step"} <= set(table[0]), "what was measured keeps its name"
+    merged = list(rows(own))
+    assert [step for step, _ in merged] == sorted(step for step, _ in merged)
+    assert (last.step, last.metrics[metric]) in [
+        (step, values[f"logged/{metric}"])
+        for step, values in merged
+        if f"logged/{metric}" in values
+    ]
+    timeline = json.loads(
+        export(own, report, "perfetto", tmp_path / "run.json").read_text(encoding="utf-8")
+    )
+    assert {"loss", f"logged/{metric}"} <= {event["name"] for event in timeline["traceEvents"]}
+
+    if name == "lightning":  # one value of the whole epoch is no curve
+        return
+    found, _ = view(own.folder)
+    (block,) = found["logged"]
+    drawn = {one["name"]: one["figure"]["lines"][0] for one in block["figures"]}
+    steps = [row.step for row in own.logged if metric in row.metrics]
+    assert drawn[metric]["x"] == steps and own.framework.name in block["title"]
+    write_html(report, own, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert f"<h3>{metric}</h3>" in page and 'data-figure="logged-0"' in page
+
+
 def test_an_exception_ends_the_recording_of_lightning(tmp_path: Path) -> None:
     pytest.importorskip("lightning")
     import lightning as L
@@ -187,6 +289,29 @@ def test_where_the_run_is_recorded_already_only_the_numbers_go_there(
     said = capsys.readouterr().err
     # Before 1.8 a tracker that is used once more learns of the training when it logs its first step.
     assert "8 steps" in said or "7 steps" in said, "a summary of its own run"
+
+
+def test_logged_numbers_are_there_while_the_training_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, torch\n"
+        "from sawbones.integrations.recording import Recording\n"
+        "from sawbones.observe.launch import current_recorder\n"
+        "recording = Recording('transformers.Trainer', 'own', False)\n"
+        "recording.begin()\n"
+        "layer = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)\n"
+        "for step in range(1, 31):\n"
+        "    layer(torch.ones(4, 2)).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    recording.log({'loss': 1 / step, 'note': 'a text'}, step)\n"
+        "recording._recorder.writer.flush()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == -9, done.stderr.decode()
+    logged = read_run(tmp_path / "own").logged
+    assert [row.step for row in logged] == list(range(1, 31))
+    assert [row.metrics for row in logged[-1:]] == [{"loss": 1 / 30}]
 
 
 def test_what_a_trainer_does_not_pass_on_ends_the_recording_all_the_same(tmp_path: Path) -> None:

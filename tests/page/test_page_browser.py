@@ -15,6 +15,7 @@ from test_page import Recording
 from reading_back import axis, marks
 from sawbones.page.hub import Hub
 from sawbones.page.server import PageServer
+from sawbones.schema.one_off import Logged
 from sawbones.store import read_run
 
 pytestmark = pytest.mark.browser
@@ -195,3 +196,23 @@ def test_samples_answers_and_weights_are_shown_as_they_were(visit, tmp_path: Pat
             assert page.trouble == []
     finally:
         server.stop()
+
+
+def test_what_a_trainer_logs_is_drawn_beside_our_own_curves(visit, tmp_path: Path) -> None:
+    made = Recording(tmp_path / "run")
+    made.steps(40)
+    for number in range(10):
+        metrics = {"loss": 2.0 - number / 10, "eval/f1 <b>": number / 10}
+        made.writer.record("logged", number, Logged(4 * number, 4 * number, None, metrics))
+    made.end()
+    served = PageServer(Hub([tmp_path / "run"]))
+    served.start()
+    try:
+        page = visit(served.link)
+        expect(page.locator("#now")).to_contain_text("eval/f1 <b>", timeout=20_000)
+        expect(page.locator("#now [data-title] .plot svg")).to_have_count(2)
+        first = page.locator("#now .body > *").first
+        expect(first).to_have_class("panels")
+        assert page.trouble == []
+    finally:
+        served.stop()

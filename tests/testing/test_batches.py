@@ -75,6 +75,31 @@ def test_the_sample_that_breaks_a_rule_is_named(change: Any, told: str) -> None:
         assert_batches(_loader(change), **RULES)
 
 
+def test_a_collate_function_that_sorts_does_not_change_which_sample_is_named() -> None:
+    def longest_first(rows: list[list[int]]) -> dict[str, torch.Tensor]:
+        rows.sort(key=len, reverse=True)  # in place, as it is often written
+        batch = collate(rows)
+        batch["labels"][0, 0] = 12
+        return batch
+
+    texts = [[5, 6], [8, 9, 3], [9, 5, 2, 4]]
+    loader: Any = DataLoader(texts, batch_size=3, collate_fn=longest_first)  # type: ignore[arg-type]
+    with pytest.raises(
+        AssertionError, match=r"^sample 2, batch 0, example 0, position 0: 'labels'"
+    ):
+        assert_batches(loader, **RULES)
+
+    def spoiled(rows: list[list[int]]) -> dict[str, torch.Tensor]:
+        batch = longest_first(rows)
+        batch["ids"][:2] += 1
+        batch["labels"][:2] = 12  # two of four fit nothing any more
+        return batch
+
+    more: Any = DataLoader([*texts, [7, 7, 7, 7, 7]], batch_size=4, collate_fn=spoiled)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match=r"^one of the samples 2, 3, batch 0, example 0"):
+        assert_batches(more, bounds={"labels": (1, 9)})
+
+
 def test_values_that_are_not_finite_need_no_rule() -> None:
     rows = torch.ones(6, 2)
     rows[4, 1] = torch.nan

@@ -235,6 +235,7 @@ def run(args: list[str]) -> None:
 
 
 def _from_log(given: argparse.Namespace) -> NoReturn:
+    from sawbones.cli.narration import reading
     from sawbones.diagnosis.curves import diagnose_log
     from sawbones.integrations.logs import read_log
     from sawbones.report.json_report import exit_code, to_json, write_json
@@ -242,7 +243,8 @@ def _from_log(given: argparse.Namespace) -> NoReturn:
 
     outputs.reject_clashes(given)
     try:
-        log = read_log(given.log_format, given.script)
+        with reading(given.quiet) as tell:
+            log = read_log(given.log_format, given.script, *given.args, tell=tell)
         report = diagnose_log(log, given.loss, given.validation)
     except SawbonesError as error:
         usage_error(str(error))

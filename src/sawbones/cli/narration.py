@@ -15,6 +15,8 @@ from sawbones.cli.printing import say
 if TYPE_CHECKING:
     from sawbones.schema import Finding
 
+READING_SAID_S = 5.0  # between two lines, where there is no terminal
+
 
 @dataclass(frozen=True)
 class Narration:
@@ -75,6 +77,31 @@ def narration(quiet: bool, seconds: float) -> Iterator[Narration]:
             console.print(proven(finding), highlight=False, markup=False, style="red")
 
         yield Narration(tell, progress, found)
+
+
+@contextmanager
+def reading(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """How far a file is read: nothing is said of one that is short."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from sawbones.masking import shown_line
+
+    console = Console(stderr=True)
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if not quiet and now - last >= READING_SAID_S:
+            last = now
+            say(f"sawbones: reading: {shown_line(text)}", error=True)
+
+    if quiet or not console.is_terminal:
+        yield tell
+        return
+    with console.status("reading") as status:
+        yield lambda text: status.update(f"reading: {escape(shown_line(text))}")
 
 
 def _position(folder: Path) -> tuple[int, str]:

@@ -58,7 +58,7 @@ def write_files(report: Report, given: argparse.Namespace) -> list[str]:
         return to_sarif(report, __version__, repository_folder())
 
     writers: dict[str, Callable[[], str]] = {
-        "junit": lambda: to_junit(report),
+        "junit": lambda: to_junit(report, repository_folder()),
         "sarif": sarif,
         "summary": lambda: to_markdown(report),
     }

@@ -29,7 +29,8 @@ compare: `sawbones try lr=0.1 train.py`, several as `sawbones try overfit-one-ba
 The script is not changed, and nothing of yours is overwritten. What there is to try:
 sawbones try --list.
 Exit status: 0 nothing came of it, 1 a trial confirmed what it looks for, 2 usage error, 3 the
-script crashed, 4 no trial could be decided, or interrupted."""
+script crashed, 4 no trial could be decided, or not what --expect and --hash ask, or
+interrupted."""
 
 _WITH_VALUE = {"--steps", "--seconds", "--json", "--nproc-per-node", "--expect"}
 LEAST_STEPS = 4  # fewer compare nothing
@@ -145,6 +146,7 @@ def _try(given: argparse.Namespace, asked: tuple[Asked, ...]) -> int:
 
     patient = Patient(given.script, tuple(given.args), Path.cwd(), given.nproc_per_node)
     rows: list[dict[str, Any]] = []
+    held: list[dict[str, Any]] = []
     with Bench(patient, given.seconds) as bench:
         if any(one.item.needs_baseline for one in asked):
             _say(f"{given.script} as it is, then {len(asked)} time{'s' * (len(asked) > 1)} changed")
@@ -167,11 +169,14 @@ def _try(given: argparse.Namespace, asked: tuple[Asked, ...]) -> int:
             if given.json != "-":
                 print(_told(one, verdict, baseline, bench.latest))
         if given.expect or given.hash:
-            rows += _held_to(given, bench)
+            held = _held_to(given, bench)
+    rows += held
     if given.json:
         _write(given, baseline, rows)
     outcomes = {row["outcome"] for row in rows}
-    return 1 if "confirmed" in outcomes else 4 if outcomes == {"open"} else 0
+    # A job that asks for a number or a hash must not pass because there was none.
+    unknown = outcomes == {"open"} or any(row["outcome"] == "open" for row in held)
+    return 1 if "confirmed" in outcomes else 4 if unknown else 0
 
 
 def _held_to(given: argparse.Namespace, bench: Bench) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def diagnose_log(log: Log, loss: str | None = None, validation: str | None = Non
         symptoms=tuple(sorted(seen, key=lambda s: s.cls)),
         could_not_see=tuple(unseen),
         environment={"log": {"curves": log.names, "loss": trained.name}},
-        notes=(used, *_more(seen)),
+        notes=(used, *log.notes, *_more(seen)),
     )
 
 

@@ -39,8 +39,10 @@ def page(report: Report, run: Run) -> str:
 
 
 def framed(text: str) -> str:
-    """A page inside a page: its style and its script stay its own."""
+    """A page inside a page: its style and its script stay its own. (In a block, since IPython warns of
+    a lone frame.)
+    """
     return (
-        f'<iframe title="Sawbones report" srcdoc="{html.escape(text, quote=True)}" '
-        f'style="width:100%;height:{PAGE_HEIGHT}px;border:0"></iframe>'
+        f'<div><iframe title="Sawbones report" srcdoc="{html.escape(text, quote=True)}" '
+        f'style="width:100%;height:{PAGE_HEIGHT}px;border:0"></iframe></div>'
     )

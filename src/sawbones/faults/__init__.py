@@ -30,6 +30,9 @@ from types import ModuleType
 from sawbones.evidence import NothingToJudge, context
 from sawbones.schema import LAYERS, CouldNotLook, Finding, Run
 from sawbones.schema.signals import missing_signal
+from sawbones.trace.feeding import own_lines_first
+
+GIVEN = ("data", "model", "loss")  # layers of what a training loop is given
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
             blind.append(CouldNotLook(check.fault, why))
             continue
         try:
-            said = [_complete(check, finding) for finding in check.function(run)]
+            said = [_complete(run, check, finding) for finding in check.function(run)]
         except NothingToJudge as nothing:
             blind.append(CouldNotLook(check.fault, str(nothing)))
             continue
@@ -119,9 +122,11 @@ def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
     return Reading(tuple(findings), tuple(blind), tuple(silent))
 
 
-def _complete(check: Check, finding: Finding) -> Finding:
+def _complete(run: Run, check: Check, finding: Finding) -> Finding:
     if finding.fault != check.fault:
         finding = replace(finding, fault=check.fault)
+    if len(finding.where) > 1 and check.fault.partition(".")[0] in GIVEN:
+        finding = replace(finding, where=own_lines_first(run, finding.where))
     if finding.experiment is None and check.experiment is not None:
         finding = replace(finding, experiment=check.experiment)
     return finding

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,8 @@ class SawbonesCallback(_Callback):
         super().__init__()
         self._recording = Recording("lightning.Trainer", out, summary, to)
         self.run: Run | None = None
+        self._last: dict[str, Any] = {}  # as it was when it was last looked at
+        self._logged_at: dict[str, int] = {}  # name -> the trainer's step
 
     @property
     def folder(self) -> Path | None:
@@ -58,6 +61,21 @@ class SawbonesCallback(_Callback):
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self._recording.begin()
+        self._last, self._logged_at = {}, {}
+
+    def on_train_batch_start(self, trainer: Any, *more: Any) -> None:
+        if _is_due(trainer, trainer.global_step + 1):
+            self._last = _metrics(trainer)
+
+    def on_train_batch_end(self, trainer: Any, *more: Any) -> None:
+        """As often as the trainer tells its loggers: reading a value waits for the device. And what
+        it tells them: `loss` may be the mean of the epoch, and `loss_step` that of the batch.
+        """
+        if _is_due(trainer, trainer.global_step):
+            self._log(trainer, set(trainer.logged_metrics))
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self._last = _metrics(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if not trainer.sanity_checking:
@@ -66,12 +84,33 @@ class SawbonesCallback(_Callback):
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self._log(trainer)
 
-    def _log(self, trainer: Any) -> None:
-        metrics = dict(trainer.callback_metrics)
-        self._recording.log(metrics, trainer.global_step, trainer.current_epoch)
+    def _log(self, trainer: Any, only: Container[str] | None = None) -> None:
+        """Lightning keeps every value until a newer one takes its place: an old one would be drawn
+        at steps where nothing was measured.
+        """
+        metrics, step = _metrics(trainer), trainer.global_step
+        news = {
+            name: value
+            for name, value in metrics.items()
+            if value is not self._last.get(name)
+            and self._logged_at.get(name) != step
+            and (only is None or name in only)
+        }
+        self._last = metrics
+        self._logged_at |= dict.fromkeys(news, step)
+        self._recording.log(news, step, trainer.current_epoch)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         self.run = self._recording.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         self.run = self._recording.end(exception)
+
+
+def _is_due(trainer: Any, step: int) -> bool:
+    every = trainer.log_every_n_steps
+    return bool(every and step and step % every == 0)
+
+
+def _metrics(trainer: Any) -> dict[str, Any]:
+    return {**trainer.callback_metrics, **trainer.logged_metrics}

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sawbones.integrations.trackers import known, tell_of_run
-from sawbones.schema.one_off import Framework, Logged
+from sawbones.schema.one_off import Framework
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
     from sawbones.schema import Run
     from sawbones.watching import Watch
-
-MOST_ROWS = 20_000  # of logged numbers that a recording keeps
 
 
 class Recording:
@@ -63,9 +61,8 @@ class Recording:
             return
         numbers = {name: _number(value) for name, value in metrics.items()}
         known = {name: value for name, value in numbers.items() if value is not None}
-        rows: list[Logged] = self._recorder.facts.setdefault("logged", [])
-        if known and len(rows) < MOST_ROWS:
-            rows.append(Logged(self._recorder.step, step, epoch, known))
+        if known:
+            self._recorder.logged.add(self._recorder.step, step, epoch, known)
 
     def _left_open(self) -> None:
         """At the end of the process: the trainer did not pass on what ended the training, and

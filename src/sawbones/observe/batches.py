@@ -20,6 +20,7 @@ from torch.utils.data import (
     default_collate,
 )
 
+from sawbones.observe.batch_rows import BatchRows
 from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
 from sawbones.schema import Batch
 
@@ -58,6 +59,7 @@ class BatchLog:
         # loop, as that of Accelerate is.
         self._held: list[tuple[str, float, Any, int]] = []
         self.latest: Any = None  # the value of the batch in progress, for the crash report
+        self.rows = BatchRows()
         self.loader_seen = False
         self._source = ""  # of the latest batch of a loader
         self._learnt_from: set[str] = set()

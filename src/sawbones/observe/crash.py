@@ -42,8 +42,29 @@ def crash_context(recorder: Recorder) -> dict[str, Any]:
                 for path, tensor in (found + _of_the_call(recorder, found))[:16]
             ],
             "fingerprints": batch_fingerprints([tensor for _, tensor in found]),
+            **_rows(recorder),
         }
     return context
+
+
+def _rows(recorder: Recorder) -> dict[str, Any]:
+    """Which rows of its data set the batch is made of. Samples are read again under `diagnose` only,
+    in a fork.
+    """
+    latest = recorder.batches.latest
+    drawn = recorder.batches.rows.of(latest) if latest is not None else None
+    rows = None
+    if drawn is not None and drawn.in_order:
+        rows = drawn.rows()
+    elif drawn is not None and recorder.options.journal and not torch.cuda.is_initialized():
+
+        def look(file: IO[bytes]) -> str:
+            pickle.dump(drawn.rows_by_value(latest), file)
+            return "done"
+
+        answer, content = in_a_fork(look, SECONDS)
+        rows = pickle.loads(content) if answer == "done" else None
+    return {} if rows is None else {"dataset": rows[0], "rows": list(rows[1])}
 
 
 def _of_the_call(

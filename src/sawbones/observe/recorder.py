@@ -33,6 +33,7 @@ from sawbones.observe.endings import Finished, Stopped
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
+from sawbones.observe.logged import LoggedNumbers
 from sawbones.observe.operators import take_off_ended
 from sawbones.observe.options import Options
 from sawbones.observe.own_time import OwnTime
@@ -59,7 +60,6 @@ from sawbones.store import RunWriter
 # backward passes without an optimizer step, after which live warnings look at what there is
 _MANY_PASSES = (64, 512)
 _CALLS_BEFORE_BACKWARD = 3  # a model may be called once or twice before training begins
-
 
 _num_forks = 0  # between the process that read this file and this one
 
@@ -124,6 +124,7 @@ class Recorder:
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
+        self.logged = LoggedNumbers(self.writer)
         # wraps what a new process is to run
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value

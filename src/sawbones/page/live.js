@@ -52,7 +52,8 @@
   function curves() {
     if (!live.start) return;
     const into = body("now");
-    let panels = into.querySelector(".panels") || html(into, "div", { class: "panels" });
+    let panels = into.querySelector(".panels");
+    if (!panels) { panels = html(into, "div", { class: "panels" }); into.prepend(panels); }
     for (const [name, title] of Object.entries({ ...live.start.curves, accuracy: "Accuracy in evaluations" })) {
       if (name === "accuracy" ? !live.views.some((view) => view.accuracy) : !live.lines.some((lines) => Object.keys(lines).some((key) => key.split("#")[0] === name))) continue;
       let place = document.getElementById(`plot-${name}`);
@@ -227,8 +228,8 @@
     message.views.forEach((news, i) => Object.assign(live.views[i], news));
     live.compared = message.compared; live.ended = message.ended;
     findings();
-    for (const name of ["layers", "data", "ranks"])
-      blocks(name, live.views.flatMap((view, i) => (view[name] || []).map((block) => ({ ...block, run: i, whose: live.start.runs.length > 1 ? `${live.start.runs[i].name}: ` : "" }))));
+    for (const [name, part] of [["now", "logged"], ["layers", "layers"], ["data", "data"], ["ranks", "ranks"]])
+      blocks(name, live.views.flatMap((view, i) => (view[part] || []).map((block) => ({ ...block, run: i, whose: live.start.runs.length > 1 ? `${live.start.runs[i].name}: ` : "" }))));
     compare(); about(); state(); curves();
   }
 

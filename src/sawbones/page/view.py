@@ -6,7 +6,7 @@ import numpy as np
 
 from sawbones.diagnosis import diagnose_run
 from sawbones.masking import mask_all, shown_line
-from sawbones.page.blocks import Block
+from sawbones.page.blocks import Block, gallery
 from sawbones.page.data import accuracy, data
 from sawbones.page.layers import layers
 from sawbones.page.ranks import ranks
@@ -39,6 +39,7 @@ def view(folder: str) -> tuple[Block, Run]:
         "bands": figures.evidence_bands(report.findings),
         "evaluation": _evaluation(run),
         "accuracy": accuracy(run),
+        "logged": _logged(run),
         "layers": layers(run),
         "ranks": ranks(run),
     }
@@ -57,6 +58,13 @@ def _finding(finding: Finding) -> Block:
         "fix": finding.fix.summary if finding.fix is not None else "",
         "steps": sorted({step for e in finding.evidence for step in e.steps})[:1],
     }
+
+
+def _logged(run: Run) -> list[Block]:
+    """What the trainer logs itself: its own names and steps."""
+    drawn = figures.logged(run)
+    whom = f" by {run.framework.name}" if run.framework is not None else ""
+    return [gallery(f"Logged{whom}", drawn, "")] if drawn else []
 
 
 def _evaluation(run: Run) -> Block | None:

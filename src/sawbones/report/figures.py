@@ -56,6 +56,12 @@ def curve(run: Run, column: str, findings: Sequence[Finding]) -> Figure | None:
     return figure
 
 
+def logged(run: Run) -> list[tuple[str, Figure]]:
+    """One picture for each name that the trainer logged; a value that came once is no curve."""
+    found = [(n, line) for n, line in series.logged(run).items() if len(set(line.steps)) > 1]
+    return [(shown_line(name), lines([(shown_line(name), line)])) for name, line in found]
+
+
 def lines(named: Sequence[tuple[str, series.Curve]]) -> Figure:
     """Curves over the same steps in one picture."""
     return {

@@ -12,6 +12,7 @@ from sawbones.schema import Attention, DeepStep, Event, Finding, Report, Run, Si
 
 MOST_EVENTS = 80
 MOST_INFLUENCE_MAPS = 4
+MOST_LOGGED = 24  # pictures of what a trainer logged
 
 
 def run_sections(run: Run, report: Report, plots: dict[str, Figure]) -> list[str]:
@@ -72,6 +73,13 @@ def _curves(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -> 
             drawn.append(
                 f'<div class="panel"><h3>{title}</h3><p class="quiet">{note}</p>{drawn_plot}</div>'
             )
+    for number, (name, figure) in enumerate(figures.logged(run)[:MOST_LOGGED]):
+        label = f"{name}, logged by the trainer: {_told(figure)}"
+        drawn_plot = plot(f"logged-{number}", figure, plots, label)
+        drawn.append(
+            f'<div class="panel"><h3>{escape(name)}</h3><p class="quiet">logged by the trainer</p>'
+            f"{drawn_plot}</div>"
+        )
     if not drawn:
         return ""
     marked = any(evidence.steps for finding in findings for evidence in finding.evidence)

@@ -72,6 +72,20 @@ def curves(run: Run, column: str) -> list[Curve]:
     return found
 
 
+def logged(run: Run) -> dict[str, Curve]:
+    """What the trainer logged itself, under its own names and at its own steps."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for row in run.logged:
+        step = row.optimizer_step if row.step is None else row.step
+        for name, value in row.metrics.items():
+            points.setdefault(name, []).append((step, value))
+    found = {}
+    for name, one in points.items():
+        table = np.array(sorted(one, key=lambda point: point[0]), np.float64)
+        found[name] = thinned(0, table[:, 0], table[:, 1])
+    return found
+
+
 def _ratio(columns: Mapping[str, Floats]) -> Floats | None:
     update, param = columns.get("update_norm"), columns.get("param_norm")
     if update is None or param is None:

@@ -26,6 +26,7 @@ class Log:
 
     source: str  # the file or folder it was read from
     curves: tuple[Curve, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()  # what was left out of it, and why
 
     @property
     def names(self) -> list[str]:

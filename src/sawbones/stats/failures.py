@@ -5,7 +5,7 @@ is not finite.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ _SIZES = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at "
     r"non-singleton dimension (\d+)"
 )
+
+
+MOST_NAMED = 8  # samples
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,20 @@ def failure(run: Run) -> Failure | None:
         str(batch.get("phase", "")),
         int(batch.get("step", run.num_steps)),
     )
+
+
+def samples_text(run: Run, tensor: Mapping[str, Any], rows: Sequence[int]) -> str:
+    """ "samples [2] of the batch (row 137 of the data set, a Rows)": by the numbers that the sampler
+    gave, where the batch has one sample for each.
+    """
+    text = f"samples {list(rows[:MOST_NAMED])} of the batch"
+    batch = run.ending.batch or {}
+    numbers = batch.get("rows") or ()
+    if len(numbers) != (tensor.get("shape") or [0])[0] or not rows:
+        return text
+    own = [str(numbers[row]) for row in rows[:MOST_NAMED]]
+    named = f", a {batch['dataset']}" if batch.get("dataset") else ""
+    return f"{text} (row{'s' * (len(own) > 1)} {', '.join(own)} of the data set{named})"
 
 
 def user_frames(run: Run) -> list[Site]:

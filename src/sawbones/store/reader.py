@@ -29,6 +29,7 @@ from sawbones.schema import (
 )
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.observed import Observed
+from sawbones.schema.one_off import Logged
 from sawbones.store.codec import decode_fields, from_plain, revive
 from sawbones.store.errors import RunNotReadable
 from sawbones.store.joined_shards import join_shards
@@ -113,6 +114,7 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
         **_one_off(db, allowance),
     }
     known = decode_fields(Observed, facts) | _last_calls(folder, rank)
+    known["logged"] = tuple(_records(db, allowance, "logged", Logged)) or known.get("logged", ())
     return Run(
         script=_text(meta.get("script", ""))[:MAX_NAME],
         argv=tuple(_text(argument)[:MAX_ARGUMENT] for argument in meta.get("argv", ())),

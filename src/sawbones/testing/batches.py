@@ -23,10 +23,20 @@ class _Batch:
     number: int
     parts: dict[str, Tensor]
     samples: Sequence[Any] = ()  # what the sampler drew, where that is known
+    made_of: Sequence[Any] | None = None  # what the collate function was given, if it is the user's
 
     def example(self, index: int) -> str:
-        drawn = f"sample {self.samples[index]!r}, " if index < len(self.samples) else ""
-        return f"{drawn}batch {self.number}, example {index}"
+        place = f"batch {self.number}, example {index}"
+        if index >= len(self.samples):
+            return place
+        order = _order(self.parts, self.made_of) if self.made_of is not None else None
+        if order is None:
+            return f"sample {self.samples[index]!r}, {place}"
+        if index in order:
+            return f"sample {self.samples[order[index]]!r}, {place}"
+        known = set(order.values())
+        left = [str(one) for n, one in enumerate(self.samples) if n not in known]
+        return f"one of the samples {', '.join(left[:LONGEST_LISTED])}, {place}"
 
     def part(self, name: str) -> Tensor:
         if name not in self.parts:
@@ -79,18 +89,43 @@ def assert_batches(
 def _batches(loader: Any, most: int) -> Iterator[_Batch]:
     """A loader over a data set with indices is driven by hand, so that samples have names."""
     import torch
-    from torch.utils.data import DataLoader, IterableDataset
+    from torch.utils.data import DataLoader, IterableDataset, default_collate
 
     by_index = isinstance(loader, DataLoader) and not isinstance(loader.dataset, IterableDataset)
     with torch.random.fork_rng(devices=[]):
         if by_index and loader.batch_sampler is not None:
             for number, drawn in enumerate(islice(loader.batch_sampler, most)):
                 rows = list(drawn)
-                collated = loader.collate_fn([loader.dataset[index] for index in rows])
-                yield _Batch(number, dict(_parts(collated)), rows)
+                samples = [loader.dataset[index] for index in rows]
+                own = None if loader.collate_fn is default_collate else list(samples)
+                yield _Batch(number, dict(_parts(loader.collate_fn(samples))), rows, own)
         else:
             for number, given in enumerate(islice(loader, most)):
                 yield _Batch(number, dict(_parts(given)))
+
+
+def _order(parts: Mapping[str, Tensor], samples: Sequence[Any]) -> dict[int, int] | None:
+    """example -> sample, as far as their values tell. None where nothing says that the collate
+    function has moved them: then they stand as they were drawn.
+    """
+    from sawbones.observe.batch_rows import fits, sample_parts
+
+    made_of = [sample_parts(sample) for sample in samples]
+    order: dict[int, int] = {}
+    for tensor in parts.values():
+        if tensor.dim() < 2 or tensor.shape[0] > len(samples):
+            continue  # single numbers are alike by chance
+        for index, row in enumerate(tensor):
+            found = [n for n, own in enumerate(made_of) if fits(row, own)]
+            if len(found) == 1:
+                order.setdefault(index, found[0])
+    moved = any(index != n for index, n in order.items())
+    if not moved or len(set(order.values())) < len(order):
+        return None
+    if len(order) == len(samples) - 1:  # the one that is left
+        (index,) = set(range(len(samples))) - order.keys()
+        (order[index],) = set(range(len(samples))) - set(order.values())
+    return order
 
 
 def _parts(thing: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:

@@ -5,7 +5,7 @@ calls.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 
 from sawbones.schema import Batch, Loader, Run, Site
 from sawbones.trace.locate import locate
@@ -54,11 +54,23 @@ def framework_sites(run: Run) -> set[Site]:
     """Lines from which a library runs the whole loop: backward and optimizer step both seem to
     happen there.
     """
+    return _where_all_happen(run, {"backward", "step"})
+
+
+def own_lines_first(run: Run, where: Sequence[Site]) -> tuple[Site, ...]:
+    """The call that hands the whole loop to a library, batches included, says nothing of the data
+    or the model that it was given: it comes last.
+    """
+    calls = {(s.file, s.line) for s in _where_all_happen(run, {"batch", "backward", "step"})}
+    return tuple(sorted(where, key=lambda site: (site.file, site.line) in calls))
+
+
+def _where_all_happen(run: Run, wanted: Set[str]) -> set[Site]:
     kinds: dict[Site, set[str]] = {}
     for event in run.events:
-        if event.site is not None and event.kind in ("backward", "step", "batch", "zero_grad"):
+        if event.site is not None and event.kind in wanted:
             kinds.setdefault(event.site, set()).add(event.kind)
-    return {site for site, seen in kinds.items() if {"backward", "step"} <= seen}
+    return {site for site, seen in kinds.items() if seen == wanted}
 
 
 def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> tuple[Site, ...]:

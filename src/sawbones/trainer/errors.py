@@ -7,6 +7,10 @@ class TrainerError(Exception):
     """The one parent: what a caller catches to print a line instead of a traceback."""
 
 
+class PackageMissing(TrainerError):
+    """A library that only the trainer needs."""
+
+
 class ConfigError(TrainerError):
     """A setting, or a combination of settings, that cannot be run."""
 

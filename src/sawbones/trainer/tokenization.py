@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from .errors import CheckpointError, ConfigError, TrainerError
+from .errors import CheckpointError, ConfigError, PackageMissing
 
 # Rust threads would fork badly into data workers, and the texts here are short.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -15,7 +15,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 try:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 except ImportError as error:
-    raise TrainerError(
+    raise PackageMissing(
         "the trainer needs the tokenizers library. Install it: pip install 'sawbones[train]'"
     ) from error
 

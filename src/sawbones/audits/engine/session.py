@@ -4,6 +4,7 @@ which one it is.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any
 from sawbones.audits.options import AuditError
 
 ENGINES = ("duckdb", "spark")
+PACKAGES = ("ibis", "duckdb", "pyarrow", "pandas", "sklearn")  # of the extra, as they are imported
 # DuckDB may go some 250 MB over its limit before it spills.
 MEMORY_LIMIT = "2GB"
 
@@ -24,14 +26,18 @@ def ibis_module() -> Any:
     """Ibis, imported when first needed: it costs as much as the rest of the command line
     together.
     """
+    # Ibis and DuckDB name another reason, or none, where one of these is missing.
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     try:
-        import ibis
+        if not missing:
+            import ibis
+
+            return ibis
     except ImportError as error:
-        raise AuditError(
-            f"audits need {error.name or 'ibis'}, which is not installed: pip install "
-            '"sawbones[audit]"'
-        ) from error
-    return ibis
+        missing = [error.name or "ibis"]
+    raise AuditError(
+        f'audits need {", ".join(missing)}, which is not installed: pip install "sawbones[audit]"'
+    )
 
 
 class Session:

@@ -1,11 +1,11 @@
-"""Parquet: the columns of the steps, with the findings in the metadata of the file."""
+"""Parquet: the columns of the steps and what the trainer logged, with the findings in the metadata of the file."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from sawbones.integrations.exports import missing
+from sawbones.integrations.exports import logged_columns, missing
 from sawbones.integrations.trackers import told
 from sawbones.schema import Report, Run
 from sawbones.schema.run import STEP_COLUMNS
@@ -17,7 +17,12 @@ def write(run: Run, report: Report, out: Path) -> Path:
         from pyarrow import parquet
     except ImportError:
         raise missing("pyarrow") from None
-    table = pyarrow.table({name: run.steps[name] for name in STEP_COLUMNS if name in run.steps})
+    measured = {name: run.steps[name] for name in STEP_COLUMNS if name in run.steps}
+    logged = {
+        name: pyarrow.array(values, pyarrow.float64())
+        for name, values in logged_columns(run).items()
+    }
+    table = pyarrow.table({**measured, **logged})
     findings = json.dumps(dict(told(report)), ensure_ascii=False)
     kept = {"sawbones.verdict": report.verdict, "sawbones.findings": findings}
     parquet.write_table(table.replace_schema_metadata(kept), out)

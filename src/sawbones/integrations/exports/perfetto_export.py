@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sawbones.integrations.exports import logged_columns
 from sawbones.masking import mask_json
 from sawbones.schema import Report, Run
 
@@ -19,8 +21,10 @@ def write(run: Run, report: Report, out: Path) -> Path:
         {"ph": "M", "name": "thread_name", "pid": run.rank, "tid": track, "args": {"name": name}}
         for track, name in TRACKS.items()
     ]
+    logged = logged_columns(run)
     for row in range(run.num_steps):
         trace += _step(run, row)
+        trace += _counters(run, row, {name: values[row] for name, values in logged.items()})
     for event in run.events:
         site = f"{event.site}" if event.site is not None else ""
         trace.append(
@@ -56,11 +60,18 @@ def _step(run: Run, row: int) -> list[dict[str, Any]]:
         {"ph": "X", "name": name, "pid": run.rank, "tid": track, "ts": begin, "dur": length}
         for track, name, begin, length in slices
     ]
-    for name in ("loss", "grad_norm", "lr"):
-        if math.isfinite(column[name]):
-            at = {"pid": run.rank, "ts": end, "args": {name: column[name]}}
-            shown.append({"ph": "C", "name": name, **at})
-    return shown
+    return shown + _counters(run, row, {n: column[n] for n in ("loss", "grad_norm", "lr")})
+
+
+def _counters(run: Run, row: int, values: Mapping[str, float | None]) -> list[dict[str, Any]]:
+    end = 1e6 * float(run.steps["time"][row])
+    if not math.isfinite(end):
+        return []
+    return [
+        {"ph": "C", "name": name, "pid": run.rank, "ts": end, "args": {name: value}}
+        for name, value in values.items()
+        if value is not None and math.isfinite(value)
+    ]
 
 
 def _known(value: float) -> float:

@@ -15,7 +15,7 @@ FOLDER = "TRACKIO_DIR"  # Trackio reads it once, when it is imported
 
 def write(run: Run, report: Report, out: Path) -> Path:
     place = str(out.absolute())
-    if "trackio" in sys.modules and os.environ.get(FOLDER) != place:
+    if sys.modules.get("trackio") is not None and os.environ.get(FOLDER) != place:
         raise NotExported(f"trackio writes elsewhere already: set {FOLDER}={place} and run again")
     os.environ[FOLDER] = place
     try:

@@ -15,7 +15,7 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.schema.faults import faults
 
 MOST_CHARS = 12_000  # about 4,000 tokens of code and JSON, at three characters each
-PART_CHARS = 9_000  # of one answer of `details`
+PART_CHARS = 9_000  # of one answer of `details` or `explain`
 # (longest text, longest list), from generous to bare: the first that fits is taken
 SIZES = ((2_500, 12), (1_200, 8), (600, 6), (300, 4), (150, 3), (60, 2), (30, 1))
 NOTICE = (
@@ -105,7 +105,18 @@ def fitting(answer: Json) -> Json:
 
 
 def size(answer: Any) -> int:
-    return len(json.dumps(answer, ensure_ascii=False))
+    """As the client gets it: the SDK indents the text beside the structure. In bytes, since a letter
+    of another script than Latin is about a token by itself.
+    """
+    return len(json.dumps(answer, ensure_ascii=False, indent=2).encode("utf-8", "replace"))
+
+
+def piece(text: str, offset: int) -> str:
+    """From a character on, as much as fits in one answer."""
+    most = PART_CHARS
+    while size(text[offset : offset + most]) > PART_CHARS:
+        most = most * 3 // 4
+    return text[offset : offset + most]
 
 
 def _cut(value: Any, longest: int, most: int) -> Any:
@@ -138,7 +149,7 @@ def part_of(report: Json, path: str, offset: int) -> Json:
         "part": path,
         "characters": len(text),
         "from": offset,
-        "text": data(text[offset : offset + PART_CHARS]),
+        "text": data(piece(text, offset)),
         "notice": NOTICE,
     }
 

@@ -14,12 +14,12 @@ from mcp_types import ToolAnnotations
 from sawbones import __version__
 from sawbones.integrations.mcp.answers import (
     NOTICE,
-    PART_CHARS,
     Json,
     data,
     fitting,
     of_report,
     part_of,
+    piece,
 )
 from sawbones.integrations.mcp.commands import Done, command
 from sawbones.masking import shown_line
@@ -77,7 +77,7 @@ class Tools:
         flags = ["--json", "-", "--seconds", str(_seconds(seconds))]
         flags += ["--apply"] if apply else []
         done = await self._call(ctx, seconds, "fix", *flags, *self._script(script, arguments))
-        return self._report(done) | {"applied": apply}
+        return self._report(done, {"applied": apply})
 
     async def try_(
         self,
@@ -117,7 +117,7 @@ class Tools:
         done = await self._call(ctx, 0, "run", *flags, *self._script(script, arguments))
         read = await self._call(ctx, 0, "diagnose", "--json", "-", name)
         ended = {"recording": name, "exit_status": done.status, "output": data(done.output[-1500:])}
-        return fitting(self._report(read) | ended)
+        return self._report(read, ended)
 
     async def query(self, recording: str, sql: str, ctx: Context[Any, Any]) -> Json:
         """SQL over a recorded run, read-only, e.g. select step, loss from steps limit 20. Tables:
@@ -143,9 +143,8 @@ class Tools:
             done = await self._call(ctx, 0, "try", "--list")
         else:
             done = await self._call(ctx, 0, "explain", "--", words)
-        text = done.output
-        shown = text[offset : offset + PART_CHARS]
-        return {"text": shown, "characters": len(text), "from": offset}
+        text, begin = done.output, max(offset, 0)
+        return {"text": piece(text, begin), "characters": len(text), "from": begin}
 
     async def details(self, report: str, part: str = "", offset: int = 0) -> Json:
         """A part of an earlier report in full, e.g. part "findings.0.fix.patch"; in pieces, by
@@ -189,14 +188,14 @@ class Tools:
             raise ToolError(last[:1000] or f"sawbones {arguments[0]} ended with {done.status}")
         return done
 
-    def _report(self, done: Done) -> Json:
+    def _report(self, done: Done, more: Json | None = None) -> Json:
         report = _parsed(done)
         self._count += 1
         name = f"r{self._count}"
         self._reports[name] = report
         while len(self._reports) > KEPT_REPORTS:
             del self._reports[next(iter(self._reports))]
-        return fitting(of_report(report, name) | {"exit_status": done.status})
+        return fitting(of_report(report, name) | {"exit_status": done.status} | (more or {}))
 
 
 def _seconds(given: int) -> int:

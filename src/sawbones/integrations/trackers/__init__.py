@@ -7,6 +7,7 @@ What is told are names, places, statuses and statistics, secrets masked, and no 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 
 from sawbones.masking import mask
 from sawbones.schema import Report, Run
@@ -25,10 +26,14 @@ class NotTold(SawbonesError):
 
 
 def known(to: str) -> tuple[str, str]:
-    """(tracker, place) of `tensorboard:runs/exp1`."""
+    """(tracker, place) of `tensorboard:runs/exp1`. Asked before a training or a diagnosis begins:
+    afterwards the time is spent.
+    """
     tracker, _, place = to.partition(":")
     if tracker not in TRACKERS:
         raise NotTold(f"no tracker {tracker!r}. There are: {', '.join(TRACKERS)}")
+    if importlib.util.find_spec(tracker) is None:
+        raise NotTold(f"{tracker} is missing: pip install {tracker}")
     return tracker, place
 
 

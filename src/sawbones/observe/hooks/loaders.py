@@ -40,9 +40,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(DataLoader, "__init__", partial(_make_init, recorder, drawn, []))
     patches.replace(DataLoader, "__iter__", partial(_make_iter, recorder))
     patches.replace(_BaseDataLoaderIter, "__next__", partial(_make_next, recorder))
+    patches.replace(_BaseDataLoaderIter, "_next_index", partial(_make_next_index, recorder, drawn))
     if drawn is not None:
-        make = partial(_make_next_index, recorder, drawn)
-        patches.replace(_BaseDataLoaderIter, "_next_index", make)
         recorder.at_the_end.append(lambda: recorder.facts.update(drawn=drawn.record()))
     patches.replace(DistributedSampler, "set_epoch", partial(_make_set_epoch, recorder))
 
@@ -156,6 +155,9 @@ def _make_iter(recorder: Recorder, original: Any) -> Any:
     brief = recorder.brief
 
     def __iter__(self: Any) -> Any:
+        kept = getattr(self, "_iterator", None)
+        if kept is not None:
+            recorder.batches.rows.begins_again(kept)
         iterator = original(self)
         if recorder.is_process():
             brief.leave()
@@ -177,6 +179,7 @@ def _make_next(recorder: Recorder, original: Any) -> Any:
         listened_s = Hearings.spent_s - heard
         wait_s = time.perf_counter() - began - listened_s
         recorder.guard.add(max(0.0, listened_s - (recorder.guard.total_s - known)))
+        recorder.guard("batch rows", recorder.batches.rows.came, self, value)
         is_brief = brief.on and recorder.threads.ident == get_ident()
         if not (is_brief and brief(brief.batch, self, wait_s, value)):
             recorder.guard("batch", _fetched, recorder, self, wait_s, value)
@@ -185,11 +188,13 @@ def _make_next(recorder: Recorder, original: Any) -> Any:
     return __next__
 
 
-def _make_next_index(recorder: Recorder, drawn: DrawnRows, original: Any) -> Any:
+def _make_next_index(recorder: Recorder, drawn: DrawnRows | None, original: Any) -> Any:
     def _next_index(self: Any) -> Any:
         given = original(self)
         if recorder.is_process():
-            recorder.guard("drawn rows", drawn.drew, self, given)
+            recorder.guard("batch rows", recorder.batches.rows.drew, self, given)
+            if drawn is not None:
+                recorder.guard("drawn rows", drawn.drew, self, given)
         return given
 
     return _next_index

@@ -48,7 +48,7 @@ from sawbones.evidence import NothingToJudge, compared, counted, exact, finding,
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
 from sawbones.schema.samples import Samples, TokenRows
-from sawbones.stats.failures import Birth, failure, first_nonfinite
+from sawbones.stats.failures import Birth, failure, first_nonfinite, samples_text
 from sawbones.stats.sequences import main_call
 from sawbones.trace.feeding import feeding_sites, loader_sites, training_batches
 from sawbones.trace.locate import locate
@@ -113,7 +113,9 @@ def _crash(run: Run) -> Finding | None:
             failed = failure(run)
             step = failed.step if failed is not None else run.num_steps
             what = (
-                f"sample {rows[0]} of the batch" if rows else f"a tensor of shape {tensor['shape']}"
+                samples_text(run, tensor, rows[:1])
+                if rows
+                else f"a tensor of shape {tensor['shape']}"
             )
             text = f"{what} is empty; then: {message.splitlines()[0][:160]}"
             reading = refused(text, value=0, expected=1, steps=(step,))

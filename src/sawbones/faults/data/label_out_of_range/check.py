@@ -52,7 +52,7 @@ from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.loss import LossFacts
 from sawbones.schema.samples import Samples
-from sawbones.stats.failures import failure, user_frames
+from sawbones.stats.failures import failure, samples_text, user_frames
 from sawbones.stats.loss_calls import as_site, carrying
 from sawbones.trace.feeding import data_sites, defaults, loader_sites, training_batches
 from sawbones.trace.locate import locate
@@ -196,7 +196,9 @@ def _crashed(run: Run) -> Iterator[Finding]:
         )
     ]
     if tensor is not None:
-        text = f"samples {rows[:8]} of the batch carry it ({len(rows)} of {len(tensor['row_max'])})"
+        text = (
+            f"{samples_text(run, tensor, rows)} carry it ({len(rows)} of {len(tensor['row_max'])})"
+        )
         evidence.append(exact(text, len(rows), signal="crash", steps=(step,)))
     if value == size is not None and min(map(int, _labels_seen(run)), default=None) == 1:
         text = f"labels seen so far begin at 1 and end at {value}: they count from one"

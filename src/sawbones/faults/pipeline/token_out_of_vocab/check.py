@@ -43,7 +43,7 @@ from sawbones.schema import Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_indices import outside
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import crash, makers, refusal
-from sawbones.stats.failures import failure, user_frames
+from sawbones.stats.failures import failure, samples_text, user_frames
 from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
 
@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
                     steps=(failed.step,),
                 ),
                 exact(
-                    f"samples {rows[:8]} of the batch hold such ids ({len(rows)} of "
+                    f"{samples_text(run, tensor, rows)} hold such ids ({len(rows)} of "
                     f"{len(row_max)})",
                     len(rows),
                     signal="crash",
