@@ -212,6 +212,20 @@ class PutBack:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredAgain:
+    """Rows that were scored each time that a model was evaluated, as shares of right answers."""
+
+    rows: int
+    steps: tuple[int, ...]  # of optimizers, that were over each time
+    scores: tuple[float, ...]
+    losses: tuple[float, ...]  # the mean log-loss each time; empty where it is not known
+    known: float  # share of the rows that were trained on
+    honest: float | None  # the score of one half where the other half chooses the time
+    apart: tuple[int, ...] = ()  # places of others that share no row with these
+    sites: tuple[Site, ...] = ()  # lines of the script, innermost first
+
+
+@dataclass(frozen=True, slots=True)
 class Populations:
     passes: tuple[Population, ...] = ()
     why: str = ""  # not all are there
@@ -224,3 +238,4 @@ class Populations:
     put_back: PutBack | None = None
     served: tuple[ServedPair, ...] = ()
     recoded: RecodedLabels | None = None
+    again: tuple[ScoredAgain, ...] = ()

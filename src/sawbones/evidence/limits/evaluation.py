@@ -234,6 +234,14 @@ PRINTED_AS = Limit(
     "units of the last printed digit",
     "rounding is off by half a unit, and binary fractions by a little more",
 )
+SCORE_DIGITS = Limit(
+    0.001,
+    "unit of the last printed digit, in the largest share",
+    "three digits of a share: fewer are met by chance in a list of settings",
+)
+CHOSEN_AMONG = Limit(
+    4, "steps at which the same rows were scored", "the best of fewer is hardly a choice"
+)
 PRINTED_APART = Limit(
     1.5,
     "units of the last printed digit",
