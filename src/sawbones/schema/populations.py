@@ -167,7 +167,9 @@ class CopiedRows:
     mixed: float  # share of rows in calls with known and new ones
     met: float  # share of the trained rows
     is_telling: bool  # equal rows are copies for certain
-    chance: float  # share that equals a trained row by chance
+    chance: float  # share that equals a trained row by chance, at most
+    # share of the copies with a trained row near by that is another one; None: not known
+    near: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,16 @@ TEMPLATE_ROWS = Limit(
     "share of rows that differ from a trained one in a place or two",
     "rows made by a template coincide by its rules",
 )
+NEAR_BESIDE_COPIES = Limit(
+    0.1,
+    "share of the copies with another trained row in a third of the usual distance",
+    "handwritten digits of 8 x 8 pixels have none; one-hot tables and drawn shapes nearly all",
+)
+NEAR_AS_USUAL = Limit(
+    0.5,
+    "share of the copies with another trained row in a third of the usual distance",
+    "half: then being near is what rows of this kind are, and being equal may be, too",
+)
 READ_ONCE = Limit(
     0.1,
     "share of the trained samples",
