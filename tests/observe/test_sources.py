@@ -105,7 +105,7 @@ def test_what_cannot_be_written_to_is_left_alone() -> None:
 def test_labels_change_places_among_the_chosen_rows_alone() -> None:
     labels = np.arange(40) % 3
     before = labels.copy()
-    assert turn_labels(labels, 0, ROWS)
+    assert turn_labels(labels, 0, ROWS, np.roll(ROWS, 1))
     assert np.array_equal(labels[:30], before[:30])
     assert sorted(labels[30:]) == sorted(before[30:])
     assert not np.array_equal(labels, before)

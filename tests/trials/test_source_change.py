@@ -32,6 +32,7 @@ from sawbones.trials.source_change import (
     judge_future,
     judge_labels,
     judge_labels_of_others,
+    judge_neighbours,
 )
 
 PLACE = Place("train.py", "<module>", 3, 4, ("x",))
@@ -260,6 +261,83 @@ def test_rows_that_change_places_with_the_labels_are_a_split_that_moved() -> Non
     after = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 8, 7, 9], [5, 4], "eval"))
     told = judge_labels(before, after)
     assert (told.outcome, "split" in told.why) == ("refused", True)
+
+
+def test_evaluated_rows_that_only_change_places_are_no_leak() -> None:
+    """Neighbours that exchanged their labels stand at one another's place in the evaluated part."""
+    before = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 6, 7, 8], [3, 4], "eval"))
+    placed = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 7, 6, 8], [5, 6], "eval"))
+    assert judge_neighbours(before, placed, True).outcome == "kept"
+    others = _side(_call([1, 2, 3, 4], [1, 2]), _call([5, 7, 9, 8], [5, 6], "eval"))
+    assert judge_neighbours(before, others, True).outcome == "refused"
+    trained = _side(_call([1, 9, 3, 4], [1, 7]), _call([5, 7, 6, 8], [5, 6], "eval"))
+    told = judge_neighbours(before, trained, True)
+    assert (told.outcome, told.columns) == ("moved", (1,))
+
+
+STRATIFIED = """
+import numpy as np, pandas as pd, torch
+from sklearn.model_selection import train_test_split
+from torch import nn
+
+table = pd.read_csv("sales.csv")
+{before}
+train, test = train_test_split(table, test_size=0.3, stratify=table["bought"], random_state=0)
+train, test = train.copy(), test.copy()
+{after}
+columns = ["a", "b", "c", "d", "rate"]
+x = torch.tensor(train[columns].to_numpy(), dtype=torch.float32)
+y = torch.tensor(train["bought"].to_numpy())
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 2))
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for epoch in range(4):
+    for rows in torch.arange(len(x)).split(56):
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
+        opt.step()
+    with torch.no_grad():
+        held = torch.tensor(test[columns].to_numpy(), dtype=torch.float32)
+        guess = net(held).argmax(1).numpy()
+        print(f"accuracy {(guess == test['bought'].to_numpy()).mean():.3f}")
+"""
+OF_ALL = 'table["rate"] = table.groupby("shop")["bought"].transform("mean")'
+OF_TRAINING = """
+rates = train.groupby("shop")["bought"].mean()
+for part in (train, test):
+    part["rate"] = part["shop"].map(rates).fillna(train["bought"].mean())
+"""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("before", "after"), [(OF_ALL, ""), ("", OF_TRAINING)], ids=["leak", "honest"]
+)
+def test_a_rate_of_the_labels_behind_a_stratified_split_is_proven_and_one_of_training_cleared(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    measured = rng.normal(size=(800, 4))
+    shops, noise = rng.integers(0, 40, 800), rng.normal(size=800)
+    lines = [
+        f"{a:.5f},{b:.5f},{c:.5f},{d:.5f},{shop},{int(a + other > 0.3)}"
+        for (a, b, c, d), shop, other in zip(measured, shops, noise, strict=True)
+    ]
+    text = "\n".join(["a,b,c,d,shop,bought", *lines, ""])
+    (tmp_path / "sales.csv").write_text(text, encoding="utf-8")
+    script = STRATIFIED.replace("{before}", before).replace("{after}", after)
+    (tmp_path / "train.py").write_text(script, encoding="utf-8")
+    found = diagnose_script(
+        "train.py", working_folder=tmp_path, only="evaluation.leak-*", seconds=200
+    )
+    findings = {f.fault: f.status for f in found.report.findings}
+    told = found.run.source_change.labels
+    if before:
+        assert findings["evaluation.leak-target"] == "proven"
+        assert told.columns == (4,)
+    else:
+        assert told.outcome == "kept", told
+        assert "evaluation.leak-target" not in findings
 
 
 MADE_FROM_LABELS = """

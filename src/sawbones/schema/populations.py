@@ -167,7 +167,9 @@ class CopiedRows:
     mixed: float  # share of rows in calls with known and new ones
     met: float  # share of the trained rows
     is_telling: bool  # equal rows are copies for certain
-    chance: float  # share that equals a trained row by chance
+    chance: float  # share that equals a trained row by chance, at most
+    # share of the copies with a trained row near by that is another one; None: not known
+    near: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,20 @@ class PutBack:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredAgain:
+    """Rows that were scored each time that a model was evaluated, as shares of right answers."""
+
+    rows: int
+    steps: tuple[int, ...]  # of optimizers, that were over each time
+    scores: tuple[float, ...]
+    losses: tuple[float, ...]  # the mean log-loss each time; empty where it is not known
+    known: float  # share of the rows that were trained on
+    honest: float | None  # the score of one half where the other half chooses the time
+    apart: tuple[int, ...] = ()  # places of others that share no row with these
+    sites: tuple[Site, ...] = ()  # lines of the script, innermost first
+
+
+@dataclass(frozen=True, slots=True)
 class Populations:
     passes: tuple[Population, ...] = ()
     why: str = ""  # not all are there
@@ -224,3 +240,4 @@ class Populations:
     put_back: PutBack | None = None
     served: tuple[ServedPair, ...] = ()
     recoded: RecodedLabels | None = None
+    again: tuple[ScoredAgain, ...] = ()

@@ -30,7 +30,7 @@ class RowChange:
     place: Place
     count: int  # rows of what is changed
     rows: tuple[int, ...]
-    what: str  # features, labels, copies, scrambled, nothing
+    what: str  # features, labels, neighbours (their labels), copies, scrambled, nothing
     only_reals: bool = False
     taken: tuple[int, ...] = ()  # of copies: the rows that they are made from
     columns: tuple[tuple[str, int], ...] = ()  # of what is scrambled: variable and column

@@ -67,6 +67,7 @@ def made_by(all_nodes: Sequence[Node], of: Node, through: Sequence[str] = CASTS)
     return found
 
 
+_NUMERAL = re.compile(r"[ \d.+-]+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 
 
@@ -74,13 +75,25 @@ def printed_numbers(run: Run, step: int) -> list[tuple[float, float]]:
     """(number, unit of its last digit) of what the script printed after the evaluation of a
     step.
     """
-    found = []
-    for at, text in run.evaluation.printed:
-        if at == step:
-            for number in _NUMBER.findall(text):
-                digits = len(number.split("e")[0].split(".")[1])
-                found.append((float(number), 10.0**-digits))
-    return found
+    lines = (text for at, text in run.evaluation.printed if at == step)
+    return [number for text in lines for number in _numbers_in(text)]
+
+
+def numbers_of_the_end(run: Run) -> list[tuple[float, float]]:
+    """The same of what is printed after the last step, without lines such as were printed before:
+    those tell how it goes, and not what it came to.
+    """
+    printed = run.evaluation.printed
+    before = {_NUMERAL.sub("0", text) for at, text in printed if at < run.num_steps}
+    lines = (text for at, text in printed if at >= run.num_steps)
+    new = [text for text in lines if _NUMERAL.sub("0", text) not in before]
+    return [number for text in new for number in _numbers_in(text)]
+
+
+def _numbers_in(text: str) -> Iterator[tuple[float, float]]:
+    for number in _NUMBER.findall(text):
+        digits = len(number.split("e")[0].split(".")[1])
+        yield float(number), 10.0**-digits
 
 
 def model_inputs(run: Run, phase: str) -> Iterator[ModelInput]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sawbones.schema import Batch, Run
-from sawbones.stats.overlaps import repeat_share, shared_of
+from sawbones.stats.overlaps import WHOLE, repeat_share, shared_of
 from sawbones.stats.resuming import resumes
 
 MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
@@ -48,7 +48,8 @@ class Split:
 
     def first_round(self) -> list[int]:
         """Fingerprints of training before any sample has to come again: of the first epoch of each
-        loader; without one, of half as many samples as there are.
+        loader; without one, of half as many samples as there are. A loader that is built anew for
+        every epoch is the same one again.
         """
         by_source: dict[str, list[int]] = {}
         for batch in self.trained:
@@ -56,7 +57,12 @@ class Split:
                 by_source.setdefault(batch.source, []).extend(batch.fingerprints)
         if prints := by_source.get("model"):
             by_source["model"] = prints[: max(1, len(set(prints)) // 2)]
-        return [f for prints in by_source.values() for f in prints]
+        found: list[int] = []
+        for prints in by_source.values():
+            known, total = shared_of(prints, set(found))
+            if known < WHOLE * total or not total:
+                found += prints
+        return found
 
     def sources(self) -> dict[str, list[Batch]]:
         found: dict[str, list[Batch]] = {}

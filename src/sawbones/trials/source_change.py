@@ -3,7 +3,9 @@ again from the same seed: what it trains on must stay as it was, bit for bit.
 
 Real numbers are moved far and texts scrambled; the number of rows, their order, labels, groups and
 missing values stay. A second run leaves the rows and exchanges their labels: then every input must
-stay. Where the rows are those of a series, or windows of one, a further run changes all rows from one
+stay. Where the split follows the labels (a stratified one), only labels of rows that stand next to one
+another in the lists of their classes are exchanged, which leaves the training part as it was
+(`observe/sources/neighbours.py`). Where the rows are those of a series, or windows of one, a further run changes all rows from one
 moment on, where they first appear: what is evaluated from before that moment must stay, and so must
 training windows that all end before it. A last one makes evaluated
 rows copies of training rows (`two_paths.py`). Calls of the model are compared up to the first evaluation, so that a score that steers the
@@ -243,6 +245,10 @@ def _labels(bench: Bench, run: Run, plan: Sources, place: Place) -> Moved:
     change = RowChange(place, plan.count, plan.rows, "labels")
     other = _again(bench, change, steps, plan.by_hand)
     told = judge_labels(plan, other) if place.together else judge_labels_of_others(plan, other)
+    if told.why == SPLIT_MOVED:
+        change = replace(change, what="neighbours")
+        other = _again(bench, change, steps, plan.by_hand)
+        told = judge_neighbours(plan, other, place.together)
     if until is None and told.outcome == "kept":  # an input of training would have counted
         return _refused(TOO_LATE) if place.together else apart
     if place.together or not _has_repeated(run, steps):
@@ -303,6 +309,22 @@ def judge_labels(plan: Sources, other: Sources, phases: Sequence[str] = ("train"
             "all inputs changed with the labels: the split follows them, or they make the inputs"
         )
     return _moved(told, plan.trace, other.trace)
+
+
+def judge_neighbours(plan: Sources, other: Sources, together: bool) -> Moved:
+    """The same where a split by classes follows the labels, and rows that stand next to one another
+    in the lists of their classes have exchanged theirs: the training rows stay, evaluated ones may
+    stand at other places. Evaluated rows are compared one by one, wherever they stand; which column
+    moved is then not known, and nothing follows from those that did.
+    """
+    of_training = judge_labels(plan, other, ("train",))
+    told = of_training if together else judge_labels_of_others(plan, other)
+    told = replace(told, changed=0)  # how many is not known
+    if told.outcome != "kept" or not together:
+        return told
+    pairs = _pairs(plan, other, "eval")
+    before, after = (Counter(row for pair in pairs for row in pair[i].rows) for i in (0, 1))
+    return told if before == after else _refused(SPLIT_MOVED)
 
 
 def _unvarying(plan: Sources) -> set[int]:

@@ -79,6 +79,16 @@ TEMPLATE_ROWS = Limit(
     "share of rows that differ from a trained one in a place or two",
     "rows made by a template coincide by its rules",
 )
+NEAR_BESIDE_COPIES = Limit(
+    0.1,
+    "share of the copies with another trained row in a third of the usual distance",
+    "handwritten digits of 8 x 8 pixels have none; one-hot tables and drawn shapes nearly all",
+)
+NEAR_AS_USUAL = Limit(
+    0.5,
+    "share of the copies with another trained row in a third of the usual distance",
+    "half: then being near is what rows of this kind are, and being equal may be, too",
+)
 READ_ONCE = Limit(
     0.1,
     "share of the trained samples",
@@ -233,6 +243,14 @@ PRINTED_AS = Limit(
     0.51,
     "units of the last printed digit",
     "rounding is off by half a unit, and binary fractions by a little more",
+)
+SCORE_DIGITS = Limit(
+    0.001,
+    "unit of the last printed digit, in the largest share",
+    "three digits of a share: fewer are met by chance in a list of settings",
+)
+CHOSEN_AMONG = Limit(
+    4, "steps at which the same rows were scored", "the best of fewer is hardly a choice"
 )
 PRINTED_APART = Limit(
     1.5,

@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,14 @@ from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.operators import OperatorStream, after
 from sawbones.observe.patches import Patches
+from sawbones.observe.populations.again import ScoredRows
 from sawbones.observe.populations.comparing import compare_passes
 from sawbones.observe.populations.likeness import is_quantised
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.graded import GradedEvaluations
 from sawbones.observe.signals.kept_graphs import KeptGraphs
+from sawbones.observe.signals.met_values import MEETS
 from sawbones.observe.signals.streams import Streams
 from sawbones.observe.tracing import is_tracing
 from sawbones.trace.operators import normal
@@ -56,7 +59,10 @@ class _Witness:
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.thread = threading.get_ident()
         self.passes = PassLog(recorder.sites)
-        self.evaluations.on_target = self.unsure.on_target = self.passes.asked
+        self.again = ScoredRows()
+        self.given = 0  # rows of the latest training call
+        self._listen(self.evaluations)
+        self._listen(self.unsure)
         recorder.facts["evaluation"] = self.evaluations.record
         recorder.facts["graphs"] = self.graphs.record
         recorder.facts["graded_evaluations"] = self.by_graph.record
@@ -113,6 +119,8 @@ class _Witness:
                 and result.grad_fn is not None
             )
             if carries:
+                if name in MEETS and self.given:
+                    self.guarded("populations", self.learns, args)
                 if name != "__get__" and self.graphs.has_room:
                     self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
             elif self.told.looks_outside(name, result):  # after the block without gradients
@@ -149,21 +157,38 @@ class _Witness:
             self.keep()
         elif stood is False:
             self.unsure = self.told = EvaluationLog(self.r.sites)
-            self.unsure.on_target = self.passes.asked
+            self._listen(self.unsure)
 
     def finish(self) -> None:
         self.evaluations.finish()
         self.unsure.finish()
         if self.by_graph.finish():
             self.keep()
-        self.r.facts["populations"] = compare_passes(self.passes)
+        self.again.settle(self.passes.passes, self.r.step)
+        again = self.again.record(self.passes.trained_for)
+        self.r.facts["populations"] = replace(compare_passes(self.passes), again=again)
+
+    def _listen(self, log: EvaluationLog) -> None:
+        log.on_target, log.on_equal = self.passes.asked, self.compared
+
+    def compared(self, labels: torch.Tensor, equal: torch.Tensor) -> None:
+        if self.passes.passes:
+            self.again.compared(self.passes.passes[-1], labels, equal, self.r.step)
+
+    def learns(self, args: Any) -> None:
+        """A loss of what the model gave; its second tensor is what was asked for."""
+        labels = [a for a in args if isinstance(a, torch.Tensor)][1:2]
+        if labels:
+            self.again.learns(labels[0], self.given)
 
     def passed(self, phase: str, module: nn.Module, given: Any, result: Any) -> None:
         """A model call has returned."""
         batches = self.r.batches
         loaded = batches.loaded
         if phase == "train":
+            self.again.settle(self.passes.passes, self.r.step)
             self.passes.trains(module, given, loaded, batches.source)
+            self.given = max((len(t) for _, t in tensors_in(given) if t.dim() > 1), default=0)
         else:
             known = len(self.passes.passes)
             self.passes.answered(module, given, result, loaded, batches.source)

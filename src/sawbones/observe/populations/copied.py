@@ -2,8 +2,10 @@
 
 Rows are compared as the model is given them, so it does not matter whether a loader, an array or a
 slice of one fed the training and the evaluation. Equal rows are copies where they have several
-measurements, which do not come about twice; of wide rows without any, where the evaluated ones are
-equal to each other far less often.
+measurements, which do not come about twice; of wide rows without any (pictures in whole numbers),
+where the evaluated ones are equal to each other far less often. Where rows come about twice by
+chance, there are many more that differ in a place or two: rows that are equal to a trained one, and
+far from every other, are copies from a smaller share on.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ LEAST_MEASURED = 3  # columns that nearly each row has a value of its own in
 WIDE = 64  # values of a row: of fewer, on a grid, there are too few different ones
 LEAST_CALL = 16  # rows of a call, so that a share of them says something
 MIXED = 0.02  # of a call, of the rarer of known and new rows: else it is of one kind
+LEAST_TRAINED = 100  # different rows, so that they show how near the next one is
+LOOKED_AT = 100  # copies
+NEAR = 1 / 3  # of the places in which a usual row differs
+KEPT = 0.5  # of the trained rows: of fewer the nearest ones may be missing
 UNSEEN_PAIRS = 3.0  # equal ones that may be missing by chance (rule of three)
 
 
@@ -45,6 +51,7 @@ def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
         rows, copies = rows - drawings, copies - drawings
     if not rows or not trained or (not is_telling and one.rows.shape[1] < WIDE):
         return None
+    again = np.isin(np.array(here.hashes, np.int64), np.array(sorted(copies), np.int64))
     return CopiedRows(
         one.number,
         models=log.num_trained_models,
@@ -54,6 +61,7 @@ def copied_rows(log: PassLog, one: Judged) -> CopiedRows | None:
         met=len(copies) / len(trained),
         is_telling=is_telling,
         chance=chance,
+        near=_near_others(one.rows[again], log.trained_rows(one.rows.shape[1]), len(trained)),
     )
 
 
@@ -69,6 +77,22 @@ def _drawn(rows: Values) -> list[bool]:
 def _is_mixed(call: list[int], trained: set[int]) -> bool:
     share = sum(h in trained for h in call) / len(call)
     return min(share, 1 - share) > MIXED
+
+
+def _near_others(copies: Values, trained: Values, num_trained: int) -> float | None:
+    """The share of the copies that also have a trained row near by which they are not equal to;
+    None where too few rows are there to say so.
+    """
+    known = np.unique(trained, axis=0)
+    if len(known) < LEAST_TRAINED or len(known) < KEPT * num_trained or not len(copies):
+        return None
+    looked_at = np.unique(copies, axis=0)[:LOOKED_AT]
+    near = 0
+    for row in looked_at:
+        places = np.count_nonzero(known != row, axis=1)
+        others = places[places > 0]
+        near += int(others.min() <= NEAR * np.median(others))
+    return near / len(looked_at)
 
 
 def _by_chance(rows: Values, hashes: list[int], num_trained: int) -> tuple[bool, float]:

@@ -33,7 +33,7 @@ _MAX_INPUT_ROWS = 400
 _MAX_FEATURES = 64
 _MAX_READS = 600
 _ROWS_COMPARED = 32
-_MAX_PRINTED = 400
+_MAX_PRINTED, _LAST_PRINTED = 400, 40
 _TAKEN = frozenset({"item", "__float__"})
 _SILENT = frozenset(
     {
@@ -76,6 +76,8 @@ class EvaluationLog:
         self._num_inputs = {"train": 0, "eval": 0}
         # told what outputs are compared with
         self.on_target: Callable[..., Any] | None = None
+        # told which of them are equal to what they are compared with
+        self.on_equal: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         self.record: dict[str, Any] = {
             "active": [],
             "nodes": [],
@@ -277,6 +279,8 @@ class EvaluationLog:
         if node["count"] <= 200:
             note_values(node, given, outputs)
         if name == "eq":
+            if self.on_equal is not None and sorted(roles)[1:] == ["output"] and outputs:
+                self.on_equal(given[1 - roles.index("output")], outputs[0])
             self._tag_targets(given, tags)
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
@@ -352,12 +356,11 @@ class EvaluationLog:
 
     def printed(self, step: int, text: str) -> None:
         """A line that the script prints once outputs of an evaluation were seen."""
-        if (
-            self._step == step
-            and len(self.record["printed"]) < _MAX_PRINTED
-            and any(c == "." for c in text)
-        ):
-            self.record["printed"].append([step, text[:400]])
+        if self._step == step and any(c == "." for c in text):
+            printed = self.record["printed"]
+            if len(printed) >= _MAX_PRINTED:
+                del printed[-_LAST_PRINTED]  # how a run ends is told, however long it was
+            printed.append([step, text[:400]])
 
     # arrays
 

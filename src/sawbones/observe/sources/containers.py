@@ -501,31 +501,53 @@ def scramble_columns(value: Any, columns: Sequence[int]) -> bool:
     return True
 
 
-def turn_labels(value: Any, column: int, rows: Places) -> bool:
-    """The values of one column change places among these rows."""
+def label_column(value: Any, column: int) -> npt.NDArray[Any] | None:
+    """The labels among what a container holds; None where they are no words or numbers."""
     kind = kind_of(value)
-    rolled = np.roll(rows, 1)
+    plain: npt.NDArray[Any] | None = None
+    if kind == "table":
+        plain = value.iloc[:, column].to_numpy()
+    elif kind in ("records", "tuples"):
+        plain = np.asarray(_field(value, _keys(value)[column]))
+    elif kind == "column":
+        plain = value.to_numpy()
+    elif kind in ("array", "tensor"):
+        plain = as_array(value, kind)
+    if plain is None or plain.size != len(plain):
+        return None
+    plain = plain.reshape(-1)
+    if plain.dtype.kind == "O":
+        return np.array([str(v) for v in plain.tolist()])
+    return plain if plain.dtype.kind in "biufU" else None
+
+
+def turn_labels(value: Any, column: int, rows: Places, taken: Places) -> bool:
+    """The values of one column change places among these rows: each gets that of the row in
+    `taken`.
+    """
+    kind = kind_of(value)
+    if not len(rows):
+        return False
     if kind == "table":
         old = value.iloc[:, column].to_numpy()
         new = old.copy()
-        new[rows] = old[rolled]
+        new[rows] = old[taken]
         value.isetitem(column, new)
         return bool(np.any(new[rows] != old[rows]))
     if kind in ("records", "tuples"):
         key = _keys(value)[column]
         field = _field(value, key)
-        for i, j in zip(rows.tolist(), rolled.tolist(), strict=True):
+        for i, j in zip(rows.tolist(), taken.tolist(), strict=True):
             _set_field(value, i, key, field[j])
         return True
     if kind == "column":
-        value.iloc[rows] = value.iloc[rolled].to_numpy()
+        value.iloc[rows] = value.iloc[taken].to_numpy()
         return True
     if kind in ("array", "tensor") and (kind == "tensor" or value.flags.writeable):
         plain = as_array(value, kind)
         if plain is None or plain.size != len(plain):
             return False
-        taken = plain[rolled].copy()
-        plain[rows] = taken  # of a tensor it is the same memory
+        plain[rows] = plain[taken].copy()  # of a tensor it is the same memory
         return True
     return False
 

@@ -24,12 +24,14 @@ from sawbones.observe.sources.containers import (
     LEAST_ROWS,
     Hashes,
     Numbers,
+    Places,
     Rows,
     change_rows,
     copy_rows,
     hash_rows,
     held_rows,
     held_values,
+    label_column,
     raw_digest,
     read,
     scramble_columns,
@@ -37,6 +39,7 @@ from sawbones.observe.sources.containers import (
 )
 from sawbones.observe.sources.left_out import left_out
 from sawbones.observe.sources.matching import matched, place_of
+from sawbones.observe.sources.neighbours import neighbours
 from sawbones.observe.sources.placing import Placing
 from sawbones.observe.sources.windows import find_windows
 from sawbones.observe.variables import variables_of
@@ -216,9 +219,9 @@ class SourceLog:
                 columns = [column for held, column in change.columns if held == name]
                 if columns and scramble_columns(value, columns):
                     self._changed.append(name)
-            elif change.what == "labels":
+            elif change.what in ("labels", "neighbours"):
                 for label, column in change.place.labels:
-                    if name == label and turn_labels(value, column, rows):
+                    if name == label and _turn(change, value, column, rows):
                         self._changed.append(name)
 
     # the model
@@ -428,6 +431,13 @@ def _followed(call: Call) -> FollowedCall:
 
 def _digest(values: Any) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).digest()
+
+
+def _turn(change: RowChange, value: Any, column: int, rows: Places) -> bool:
+    if change.what == "labels":
+        return turn_labels(value, column, rows, np.roll(rows, 1))
+    labels = label_column(value, column)
+    return labels is not None and turn_labels(value, column, *neighbours(labels, rows))
 
 
 def _main_input(found: Sequence[tuple[str, Any]]) -> Any:

@@ -5,7 +5,8 @@ A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 
 samples of a validation source (at least five of them) were also trained on by the same model (or
 before it went on from a checkpoint: a split drawn anew at every resume), or more when the training
 set holds many copies of its own samples; or of the distinct rows that a model is given after its
-training, however they are fed. Also when a quarter of the validation samples lies five times nearer
+training, however they are fed (rows of whole numbers, such as pictures, where no copy has another
+trained row near by, or by far more of them than come about by chance). Also when a quarter of the validation samples lies five times nearer
 to one trained sample than to the tenth-nearest, or is a picture that was trained on turned by a
 right angle or mirrored, and none as it is; or when a twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
 (SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
@@ -40,7 +41,8 @@ says nothing). Where a model answers inside of every step and its answers make t
 too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
 Evaluation of the training loader itself is no split, and neither are batches of trained rows alone,
 or one that holds half of all trained rows. Equal rows of a model that takes other inputs besides,
-of a grid, or of few values are no copies. Rows that vary in one direction, or on a
+of a grid, or of few values are no copies; nor are pictures of few shapes, which have others near by
+that differ in some places only. Rows that vary in one direction, or on a
 grid, are in line with others by chance: rows taken at random then are, too, and nothing is said.
 Training that turns its pictures at random shows some of them as they are, and boards and masks meet
 their mirror by chance: such runs are left alone. Texts made by a template are near to many others,
@@ -112,13 +114,13 @@ def check(run: Run) -> Iterator[Finding]:
     again, between, texts = passes.copied, passes.between, passes.near_texts
     if not any((parts, near, turned, windows, again, between, texts)):
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
-    found = list(_exact(run, parts))[:1] or list(_given_again(run, again))
+    found = list(_exact(run, parts))[:1] or list(_given_again(run, parts, again))
     found = found or list(_near(run, parts, near)) or list(_turned(run, parts, turned))
     found = found or list(_overlapped(run, parts, windows))
     yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
 
 
-def _given_again(run: Run, seen: CopiedRows | None) -> Iterator[Finding]:
+def _given_again(run: Run, parts: list[Split], seen: CopiedRows | None) -> Iterator[Finding]:
     """Rows that the model is given in an evaluation after training, and was given in training: in
     batches that also hold new ones, so that it is no score on training rows.
     """
@@ -127,6 +129,11 @@ def _given_again(run: Run, seen: CopiedRows | None) -> Iterator[Finding]:
     least = least_share(
         limits.COPIED_SAMPLES.value, seen.chance, seen.rows, seen.is_telling, times=3
     )
+    if limits.NEAR_BESIDE_COPIES.kept_by(seen.near):
+        # What is met by chance has neighbours: no margin for that on top of the bound.
+        rounds = (chance_of_pairs((p.first_round(),), len(p.trained_on)) for p in parts)
+        chance = min(seen.chance, max(rounds, default=1.0))
+        least = min(least, max(limits.COPIED_SAMPLES.value, chance))
     if (
         judged(seen.copies, seen.rows, MIN_COPIES, least) != "some"
         or not limits.MIXED_BATCHES.reached_by(seen.mixed)
@@ -301,6 +308,7 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
     in_training = repeats(b for b in part.trained if b.epoch == 0)
     telling = has_telling_rows(batches, len(part.trained_on), copies / max(total, 1))
     many_forms = telling or _rare_rows(run, copies)
+    many_forms = many_forms and not _has_near_others(run)
     if not many_forms and by_width(batches)[1] < MIN_TOKENS:
         return
     chance = chance_of_pairs(
@@ -366,6 +374,14 @@ def _rare_rows(run: Run, copies: int) -> bool:
         and limits.COPIES_OF_THIS_SOURCE.reached_by(copies / max(seen.shared, 1))
         and limits.TEMPLATE_ROWS.undercut_by(seen.beside)
     )
+
+
+def _has_near_others(run: Run) -> bool:
+    """Pictures of a few shapes, boards: that a row equals a trained one by chance shows in others
+    that differ from it in a place or two, however many values a row has.
+    """
+    seen = run.populations.copied
+    return seen is not None and not seen.is_telling and limits.NEAR_AS_USUAL.reached_by(seen.near)
 
 
 def _asks_itself(run: Run) -> bool:

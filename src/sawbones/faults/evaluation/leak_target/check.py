@@ -5,8 +5,10 @@ The script is run again from the same seed, with the labels of rows that are onl
 exchanged among each other at the line where rows and labels enter it. Every input of the model, in
 training and in the first evaluation, must be the same bit for bit. Fires when some columns of the
 inputs changed and others did not, so that the split is known to have stayed where it was. Where
-rows and labels do not enter together, only training rows count, which the labels of others have
-moved. Also when one column carries the answer: scrambled among the evaluated rows it costs at least
+the split follows the labels (a stratified one), only rows exchange theirs that stand next to one
+another in the lists of their classes: the training part stays as it was then, and only what is
+trained on counts. Where rows and labels do not enter together, only training rows count, which the
+labels of others have moved. Also when one column carries the answer: scrambled among the evaluated rows it costs at least
 80 % of what the score is above the best constant answer, and with all other columns scrambled at
 least 90 % is left. Likely when one value of it is that of all rows of one class and of hardly any
 other (98 %), as of a field that is filled in when the event takes place, or when it is a number
@@ -44,8 +46,8 @@ An encoding made from the labels of the training part, in folds or not, does not
 labels of others. A table that already holds what was written after the event often cannot be told
 from one that is easy to learn: a strong cause is at most a suspicion, and a smooth one a question.
 Where rows and labels do not enter together the script may make the rows from the labels, as many
-examples do, and nothing is tried; where the split follows the labels, all columns change, and
-nothing follows.
+examples do, and nothing is tried; where the split follows the labels in another way than class by
+class, all columns change, and nothing follows.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
@@ -150,12 +152,13 @@ def _moved(trial: Moved) -> Finding:
     columns = trial.columns
     shown = ", ".join(map(str, columns[:SHOWN]))
     what = f"; first moved: {trial.name}" if trial.name else ""
+    whose = f"{trial.changed} evaluated rows" if trial.changed else "neighbouring evaluated rows"
     return finding(
         "An input of the model is made from the labels of evaluated rows",
         locate(trial.site, trial.caller, trial.entered),
         (
             exact(
-                f"labels of {trial.changed} evaluated rows were exchanged: {len(columns)} of "
+                f"labels of {whose} were exchanged: {len(columns)} of "
                 f"{trial.width} input columns changed with them (column {shown}), in "
                 f"{trial.moved} of {trial.compared} samples compared{what}",
                 len(columns),

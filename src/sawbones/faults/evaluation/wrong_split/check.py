@@ -7,7 +7,12 @@ new samples; after the first evaluation of a trained sample. Beside evaluations 
 the script holds the trained rows without the evaluated ones as a part of its own, or the numbers of
 both parts, and trains on all of them; or when every evaluation until the last step reads a second
 data set with all the rows of training, by which the weights are chosen that are put back in the end
-(a suspicion where none are), and new samples are read once, afterwards. Of windows cut out of one long text:
+(a suspicion where none are), and new samples are read once, afterwards. Suspects where the same
+held-out rows are scored at four steps or more and the run ends with the best of these scores:
+printed, or of the weights of that step put back and scored on these rows again. Other held-out rows
+were scored at the same steps and would not have chosen that one, and their score of it is not
+reported; or there are none, and where one half of the rows chooses the step and the other half is
+scored, the best lies outside of the interval of what is left. Of windows cut out of one long text:
 fires when all evaluated ones lie in the stretch that training reads, and another stretch is never
 read.
 
@@ -37,7 +42,10 @@ over the training set itself, or a look at some of its rows, is no second data s
 are trained on only after their evaluation do not count. Where every call is given the nodes of one
 graph and the loss is about some of them, they are told apart behind the model. A script that
 evaluates the loader it trains on and has no other
-data only watches its training: suspected at most. Folds of a cross-validation are told apart by
+data only watches its training: suspected at most. The best of many scores on the only held-out rows
+there are stays silent within that interval: whether they are for choosing or for the result, nothing
+but their name says. So does a choice that rows, or their loss, would also have made whose part it
+is, and any run that scores rows in the end that it never scored before. Folds of a cross-validation are told apart by
 their optimizers. A batch that a teacher sees inside of a training step is not an evaluation.
 
 ## References
@@ -50,6 +58,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
+from sawbones.evidence.choosing import chosen_on_its_rows
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
 from sawbones.stats.overlaps import repeat_share
@@ -59,7 +68,15 @@ from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import marked_lines
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("evaluation", "loaders", "sources", "populations", "restored", "source_lines")
+USES = (
+    "evaluation",
+    "loaders",
+    "sources",
+    "populations",
+    "restored",
+    "source_lines",
+    "states_taken",
+)
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
 MIN_SAMPLES = 8  # evaluated: fewer may be examples to look at
@@ -69,13 +86,53 @@ MIN_EVALUATIONS = 2  # of windows: the places of one are few
 
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
-    if not run.evaluation.streams and not any(part.sources() for part in parts):
+    chosen = list(_chosen_on_the_test(run))
+    if not chosen and not run.evaluation.streams and not any(part.sources() for part in parts):
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
     found = [f for part in parts for f in _of(run, part)] if not _meets_new_rows(run) else []
     if found and len(found) == len(parts):
         yield found[0]
     else:
-        yield from list(_left_out(run)) or list(_built_again(run, parts)) or _one_stretch(run)
+        known = list(_left_out(run)) or list(_built_again(run, parts)) or list(_one_stretch(run))
+        yield from known or chosen
+
+
+def _chosen_on_the_test(run: Run) -> Iterator[Finding]:
+    """The best of many moments is chosen by rows whose score at that moment is the result."""
+    seen = chosen_on_its_rows(run)
+    if seen is None:
+        return
+    reported = "put back and scored on them again" if seen.put_back else "what is printed"
+    text = (
+        f"{seen.rows} held-out rows were scored at {seen.times} steps; the best of these scores, "
+        f"{seen.score:.3f} after step {seen.steps[0]}, is {reported} in the end, not the last one, "
+        f"{seen.last:.3f}"
+    )
+    halves = (
+        f"where one half of these rows chooses the moment, the other half scores {seen.honest:.3f} "
+        f"(at most {seen.upper:.3f} for as many new rows)"
+    )
+    evidence = [
+        compared(text, seen.times, limits.CHOSEN_AMONG, signal="populations", steps=seen.steps[:5])
+    ]
+    evidence.append(context(halves, signal="populations"))
+    if seen.beside is not None:
+        text = (
+            f"{seen.beside.rows} other held-out rows, which had no part in that choice, score "
+            f"{seen.beside.score:.3f} at that step; that is not what is reported"
+        )
+        evidence.append(context(text, signal="populations"))
+    kept = run.states_taken if seen.put_back else ()
+    yield finding(
+        "The reported score is the best of many on the rows that it was chosen by",
+        locate(*kept[:1], *seen.sites[1:2], seen.put_back, *seen.sites),
+        tuple(evidence),
+        Fix(
+            "Choose the moment by the score on validation rows, and score the test rows once, "
+            "with the weights that were chosen."
+        ),
+        at_most="suspected",
+    )
 
 
 def _meets_new_rows(run: Run) -> bool:
