@@ -220,7 +220,8 @@ class PassLog:
         """The pass that this call belongs to; None where there are too many."""
         inner, lines = self._lines(frame)
         number, state = self._number(module), _state(module)
-        storage = next((t.untyped_storage().data_ptr() for _, t in tensors_in(given)), 0)
+        dense = (t for _, t in tensors_in(given) if t.layout is torch.strided)
+        storage = next((t.untyped_storage().data_ptr() for t in dense), 0)
         goes_on = False
         if self.passes:
             last = self.passes[-1]
@@ -299,13 +300,15 @@ def _state(module: nn.Module) -> int:
     return sum(p._version for p in module.parameters() if not p.is_inference())
 
 
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Its values can be read row by row, without a copy."""
+    here = tensor.device.type == "cpu" and tensor.layout is torch.strided
+    return here and not tensor.is_quantized
+
+
 def _main_rows(given: Any, bags: Any = None) -> Values | None:
     """`bags`: stand for texts whose ids are given one after the other."""
-    found = [
-        t
-        for _, t in tensors_in(given)
-        if t.device.type == "cpu" and t.dim() >= 2 and len(t) and not t.is_quantized
-    ]
+    found = [t for _, t in tensors_in(given) if _is_dense(t) and t.dim() >= 2 and len(t)]
     real = [t for t in found if t.is_floating_point()]
     main = max(real or found, key=lambda t: t.numel(), default=None)
     if main is None and bags is not None:
@@ -319,7 +322,7 @@ def _main_rows(given: Any, bags: Any = None) -> Values | None:
 def _scores(result: Any) -> Values | None:
     """One row of scores for each sample: of classes, or a single number."""
     main = next((t for _, t in tensors_in(result) if t.is_floating_point()), None)
-    if main is None or main.device.type != "cpu" or main.is_quantized or not main.dim():
+    if main is None or not _is_dense(main) or not main.dim():
         return None
     if main.dim() > 2 or (main.dim() == 2 and main.shape[1] > MAX_CLASSES):
         return None

@@ -432,6 +432,7 @@ def _by_row(tensor: torch.Tensor) -> bool:
         and tensor.dim() >= 2
         and tensor.shape[0] >= 8
         and tensor.device.type == "cpu"
+        and tensor.layout is torch.strided
     )
     return (
         plain

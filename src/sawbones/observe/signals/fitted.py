@@ -50,7 +50,8 @@ class FittedLog:
     def saw(self, found: Sequence[tuple[str, torch.Tensor]], phase: str) -> None:
         """A top-level model call began with these tensors."""
         known = self._rows.get(phase)
-        given = next((t for _, t in found if t.is_floating_point() and t.dim() >= 2), None)
+        dense = (t for _, t in found if t.layout is torch.strided)
+        given = next((t for t in dense if t.is_floating_point() and t.dim() >= 2), None)
         if self._full or known is None or given is None:
             return
         if (

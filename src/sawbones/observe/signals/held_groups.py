@@ -68,7 +68,9 @@ class _Hands:
             return
         if isinstance(value, (np.ndarray, torch.Tensor)):
             if isinstance(value, torch.Tensor) and (
-                type(value) is not torch.Tensor or value.device.type != "cpu"
+                type(value) is not torch.Tensor
+                or value.device.type != "cpu"
+                or value.layout is not torch.strided
             ):
                 return
             self._take(root, value.detach().numpy() if isinstance(value, torch.Tensor) else value)

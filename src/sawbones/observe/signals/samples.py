@@ -72,6 +72,7 @@ class SampleLog:
         """A top-level call of a module (by its id) began with these tensors, after a loader gave
         `loaded`.
         """
+        found = [given for given in found if given[1].layout is torch.strided]
         self._copies.saw(phase, [t for _, t in found])
         self._turned.saw(phase, [t for _, t in found])
         self._later.saw(phase, [t for _, t in found])
