@@ -102,7 +102,7 @@ def page(rows: list[Row], offline: bool) -> str:
         "",
         f"`python benchmarks/practise_time.py`, {time.strftime('%Y-%m-%d')}, torch "
         f"{torch.__version__}, {platform.machine()}, {os.cpu_count()} cores, "
-        f"{torch.get_num_threads()} threads, load {os.getloadavg()[1]:.1f}. {network}",
+        f"threads: {torch.get_num_threads()}, load {os.getloadavg()[1]:.1f}. {network}",
         "",
         f"The longest took {longest:.0f} s of the {LIMIT_S} s that the limit of ten minutes is.",
         "",

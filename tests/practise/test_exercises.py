@@ -158,6 +158,11 @@ def test_an_exercise_of_the_third_level_runs_to_its_end_and_prints_other_numbers
         ("loop.accumulation-unscaled", ("clip_grad", "Adam")),
         # Behind a frozen table, gain or projection the rest learns nearly as well.
         ("model.frozen-params", (".embed.requires", ".norm.requires", ".stem.requires")),
+        # A head that is trained alone may be what somebody wanted.
+        (
+            "optimizer.missing-params",
+            tuple(f"({name}.head." for name in ("model", "net", "clf", "estimator")),
+        ),
         ("model.detached-graph", ("triu(1).detach()", "self.body(self.embed(x)).detach()")),
     ],
 )

@@ -1,4 +1,6 @@
-"""The optimizer is given one part of the model."""
+"""One part of the model is left out of the optimizer: one behind others that are trained, since a head
+alone may be what somebody wanted.
+"""
 
 from __future__ import annotations
 
@@ -19,5 +21,8 @@ def inject(source: Source) -> Iterator[Edits]:
             continue
         model = receiver(source, given)
         for owner in modules(source):
-            for part in submodules(owner)[-1:]:
-                yield (replace(source, given, f"{model}.{part}.parameters()"),)
+            parts = submodules(owner)
+            for left_out in parts[1:]:
+                held = [f"{model}.{part}.parameters()" for part in parts if part != left_out]
+                text = held[0] if len(held) == 1 else f"[{', '.join(f'*{one}' for one in held)}]"
+                yield (replace(source, given, text),)
