@@ -100,3 +100,25 @@ def test_a_policy_gradient_is_not():
         return F.mse_loss(value, X[:, 0]) - (q.log_prob(action).sum(-1) * value.detach()).mean()
 
     assert not said(model, loss, "model.detached-graph")
+
+
+class _Drawn(nn.Module):
+    """Weights that are drawn anew at every call, as in Bayes by backprop, or all the same."""
+
+    def __init__(self, spread):
+        super().__init__()
+        self.mean = nn.Parameter(torch.randn(8, 8) if spread else torch.full((8, 8), 0.3))
+        self.spread = nn.Parameter(torch.full((8, 8), -5.0)) if spread else None
+
+    def forward(self, x):
+        if self.spread is None:
+            return F.linear(x, self.mean)
+        return F.linear(x, self.mean + F.softplus(self.spread) * torch.randn(8, 8))
+
+
+@pytest.mark.parametrize("spread", [True, False])
+def test_one_number_is_a_bad_start_for_weights_and_a_good_one_for_their_spreads(spread):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), _Drawn(spread), nn.Tanh(), nn.Linear(8, 4))
+    told = said(model, lambda m: F.cross_entropy(m(X), Y), "model.bad-init")
+    assert told != spread

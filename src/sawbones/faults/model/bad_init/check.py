@@ -57,6 +57,7 @@ from sawbones.stats.sequences import main_call
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 from sawbones.trace.made_lines import built_at, made_at
+from sawbones.trace.operators import DOT_PRODUCTS, PASSING
 from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("deep", "tensors")
@@ -133,6 +134,20 @@ _RANDOM = (
     "branch."
 )
 
+# Operators whose weights make one unit for each row or column, and those that hand weights on to
+# them. What else is done with a parameter (a spread that noise is scaled by) makes no units.
+_CONVOLUTIONS = {f"conv{kind}{d}d" for d in (1, 2, 3) for kind in ("", "_transpose")}
+_RECURRENT = {
+    f"{kind}{end}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for end in ("", "_cell")
+}
+_MAKES_UNITS = (
+    PASSING
+    | DOT_PRODUCTS
+    | _CONVOLUTIONS
+    | _RECURRENT
+    | {"bilinear", "multi_head_attention_forward"}
+)
+
 _Said = tuple[str, Evidence, tuple[Site, ...], str]  # title, reading, where, fix
 
 
@@ -161,7 +176,7 @@ def _equal_units(run: Run, deep: DeepStep) -> _Said | None:
     trained = {t.shape for t in run.tensors if t.requires_grad}
     found: dict[int, tuple[Value, str]] = {}
     for op in deep.ops:
-        for value in op.inputs if op.module and op.name != "embedding" else ():
+        for value in op.inputs if op.module and op.name in _MAKES_UNITS else ():
             matrix = len(value.shape) >= 2 and min(value.shape[:2]) > 1 and value.shape in trained
             one_number = value.std == 0 and value.min == value.max and value.min
             if value.requires_grad and matrix and one_number and value.id not in made:
