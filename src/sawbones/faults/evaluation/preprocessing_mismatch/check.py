@@ -141,11 +141,28 @@ def _rehearses(row: ModelInput) -> bool:
     return row.step == 0 and bool(row.shape) and row.shape[0] <= 2
 
 
+def _grids(rows: _Rows) -> set[tuple[str, str]]:
+    """Inputs of one number each that go with no sample, as there are not as many as of another
+    input: the times at which an answer is asked for.
+    """
+    num: dict[tuple[str, int, Site | None], set[int]] = {}
+    for row in rows:
+        if row.shape:
+            num.setdefault((row.model, row.step, row.site), set()).add(row.shape[0])
+    return {
+        (row.model, row.path)
+        for row in rows
+        if len(row.shape) == 1 and len(num[row.model, row.step, row.site]) > 1
+    }
+
+
 def _grouped(rows: Iterable[ModelInput]) -> dict[tuple[str, str, int], list[ModelInput]]:
     """A part of the model that is called by itself, as in sampling, is given other things."""
+    rows = list(rows)
+    grids = _grids(rows)
     found: dict[tuple[str, str, int], list[ModelInput]] = {}
     for row in rows:
-        if row.mean is not None and not row.nonfinite:
+        if row.mean is not None and not row.nonfinite and (row.model, row.path) not in grids:
             found.setdefault((row.model, row.path, len(row.shape)), []).append(row)
     return found
 
