@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 DEEPEST = 3
 
@@ -33,6 +34,13 @@ def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 def replaced(value: Any, old: Tensor, new: Tensor) -> Any:
     return mapped(value, lambda tensor: new if tensor is old else tensor)
+
+
+def as_it_was(model: nn.Module) -> nn.Module:
+    """A copy for one call, which shares the parameters: what a model keeps from one call to the
+    next, a hidden state for example, is the same at each.
+    """
+    return copy.deepcopy(model, {id(p): p for p in model.parameters()})
 
 
 def answer_of(result: Any, fewest_dims: int = 0) -> Tensor | None:

@@ -14,7 +14,7 @@ from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.random_streams import streams_put_back
-from sawbones.properties.inputs import answer_of, mapped, tensors_in
+from sawbones.properties.inputs import answer_of, as_it_was, mapped, tensors_in
 from sawbones.properties.rows import FEWEST, moved_by_another, order_of_answers
 from sawbones.trace.operators import PASSING
 
@@ -43,7 +43,7 @@ def probe(call: ModuleCall, loss: Found, graph: OpGraph) -> dict[str, Any] | Non
 
         args, kwargs = mapped((call.args, call.kwargs), chosen)
         with streams_put_back():
-            found = answer_of(model(*args, **kwargs))
+            found = answer_of(as_it_was(model)(*args, **kwargs))
         if found is None or not found.shape or found.shape[0] != num:
             raise ValueError("the model answers with other rows than it was given")
         return found.float().cpu()

@@ -13,7 +13,7 @@ import torch
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.random_streams import streams_put_back
-from sawbones.properties.inputs import replaced, tensors_in
+from sawbones.properties.inputs import as_it_was, replaced, tensors_in
 
 _AHEAD = (1, 2, 3)
 _SHORTEST = 6
@@ -176,7 +176,7 @@ def _run(
 ) -> torch.Tensor | None:
     args, kwargs = replaced((call.args, call.kwargs), old, new)
     with streams_put_back():  # every run tosses the same coins
-        answers = model(*args, **kwargs)
+        answers = as_it_was(model)(*args, **kwargs)
     for answer in tensors_in(answers):
         for form in (answer, answer.squeeze(-1)):
             if tuple(form.shape) == shape:

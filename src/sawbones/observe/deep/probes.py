@@ -22,6 +22,7 @@ from sawbones.properties.dependence import (
 )
 from sawbones.properties.inputs import (
     answer_of,
+    as_it_was,
     mapped,
     one_example,
     other_values,
@@ -67,7 +68,7 @@ class Patient:
 
     def _called(self, inputs: Any) -> torch.Tensor | None:
         args, kwargs = inputs
-        found = answer_of(self.model(*args, **kwargs), fewest_dims=2)
+        found = answer_of(as_it_was(self.model)(*args, **kwargs), fewest_dims=2)
         return None if found is None else found.float()
 
     def trimmed(self, example: int, kept: int) -> torch.Tensor | None:

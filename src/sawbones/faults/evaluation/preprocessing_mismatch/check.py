@@ -48,6 +48,7 @@ Training-serving skew: Breck et al., "Data validation for machine learning" (201
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -73,6 +74,7 @@ EXPERIMENT = None
 MIN_BATCHES = 4  # of training, so that it is known how they differ among themselves
 MIN_STEPS = 20  # before the share of steps with an evaluation means anything
 MIN_FEATURES = 2
+MIN_VALUES = 16  # of a call: the spread of one state of a few numbers is no spread of a population
 MADE = ("tensor", "as_tensor", "from_numpy", "stack", "cat", "div", "float", "to")
 
 _Rows = Sequence[ModelInput]
@@ -162,7 +164,9 @@ def _grouped(rows: Iterable[ModelInput]) -> dict[tuple[str, str, int], list[Mode
     grids = _grids(rows)
     found: dict[tuple[str, str, int], list[ModelInput]] = {}
     for row in rows:
-        if row.mean is not None and not row.nonfinite and (row.model, row.path) not in grids:
+        if row.mean is None or row.nonfinite or math.prod(row.shape) < MIN_VALUES:
+            continue
+        if (row.model, row.path) not in grids:
             found.setdefault((row.model, row.path, len(row.shape)), []).append(row)
     return found
 

@@ -3,7 +3,9 @@ would have it.
 
 The recorded loss stays the sum, so the two runs compare as they are. Confirmed when it ends at most
 at 90 % of where it ended and the gain is 3 % of where it began, or ends finite where it had blown
-up; refuted otherwise, or left open where the script contradicts itself anyway.
+up. Refuted where it ends as much higher: everything else is made for a sum, as an update by hand
+that divides by the size of the batch is. In between it is refuted, or left open where the script
+contradicts itself anyway.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"with the mean, the loss per target ends at {after:.4g} instead of {before:.4g} "
         f"after {steps} steps"
     )
-    better = ends_lower(after, before, start_level(run.losses) / count, 0.1)
-    outcome = "confirmed" if better else "open" if finding.params.get("keep") else "refuted"
+    began = start_level(run.losses) / count
+    better, worse = ends_lower(after, before, began, 0.1), ends_lower(before, after, began, 0.1)
+    is_open = finding.params.get("keep") and not worse
+    outcome = "confirmed" if better else "open" if is_open else "refuted"
     return Verdict(NAME, outcome, text, before, after)
