@@ -138,10 +138,13 @@ def _by_argmax(run: Run, late: Sequence[EvaluationPass]) -> _Said | None:
     asked_counts = next((n.target_counts for n in asked if n.target_counts), {})
     texts, largest, total = [], 0, 0
     for entry in late:
-        kinds = [v for k, v in entry.predictions.items() if k.startswith("argmax")]
+        scores = [k for k in entry.predictions if k.startswith("argmax")]
+        kinds = [entry.predictions[k] for k in scores]
         targets = label_counts(b for b in evaluated if b.step == entry.step) or asked_counts
         if len(kinds) != 1 or sum(targets.values()) < MIN_SAMPLES:
             return None
+        if len(targets) > int(scores[0].rpartition(" ")[2]):
+            return None  # more classes than outputs: one output says "beyond this class"
         counts = kinds[0]
         which = max(counts, key=lambda c: counts[c])
         largest, total = counts[which], sum(counts.values())
