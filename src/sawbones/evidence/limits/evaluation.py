@@ -56,6 +56,12 @@ NEAR_ABOVE_CHANCE = Limit(
     "share of the validation samples, less what comes about by chance",
     "two standard errors of a share of 100 samples",
 )
+NEAR_ALONE = Limit(
+    0.35,
+    "share of the validation samples behind whose nearest ones lies a gap of five times",
+    "of the points of a line a quarter have one by chance (the sum of all 0.2**k), in more "
+    "directions fewer; and two standard errors",
+)
 MEDIAN_DISTANCE = Limit(
     0.1,
     "distance to the first neighbour in those to the tenth",

@@ -17,12 +17,10 @@ from torch import nn
 
 from sawbones.observe.deep import (
     alike,
-    answer_rows,
     attention,
     blanks,
     blind_rows,
     carried,
-    forecast,
     handwritten,
     influence,
     layout,
@@ -38,7 +36,6 @@ from sawbones.observe.deep import (
     stepwise,
     terms,
     weights,
-    windows,
 )
 from sawbones.observe.deep.activations import Activations
 from sawbones.observe.deep.graph import OpGraph
@@ -76,9 +73,7 @@ class DeepObserver:
         before: carried.Left | None = None,
         holders: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
-        """`drawn`: see BatchLog; `before`: what an earlier observer left; `holders`: parameter, by
-        identity -> the optimizer that holds it.
-        """
+        """`drawn`: see BatchLog; `before`: what an earlier observer left; `holders`: see Census."""
         self._step, self._microstep, self._roots, self._probe, self._brief = (
             step,
             microstep,
@@ -381,8 +376,7 @@ class DeepObserver:
             summed = partial(terms.cut_terms, graph, root_ref, self._holders(), paths)
             self._probes["cut_terms"] = self._contained("terms", summed, [])
         loose = self._contained("leaves", lambda: reach.loose_leaves(root, paths), [])
-        if loose:
-            self._probes["loose_leaves"] = loose
+        self._probes |= {"loose_leaves": loose} if loose else {}
 
     def _influence(
         self,
@@ -468,11 +462,8 @@ class DeepObserver:
     # ----------------------------------------------------------------------------------------------
 
     def _run_probes(self) -> None:
-        calls = [
-            c
-            for c in self._modules.top_calls
-            if c.output is not None and any(True for _ in c.module.parameters())
-        ]
+        done = (c for c in self._modules.top_calls if c.output is not None)
+        calls = [c for c in done if any(True for _ in c.module.parameters())]
         if not calls:
             return
         call = max(calls, key=lambda c: sum(p.numel() for p in c.module.parameters()))
@@ -486,15 +477,10 @@ class DeepObserver:
                 untouched(self._tops()),
             ):
                 self._probes.update(probes.run(call, self._sources, self._decoded))
-                if (main := self._main) is not None:
-                    in_rows = partial(answer_rows.probe, graph=OpGraph(self._tracer.ops))
-                    for name, probe in (
-                        ("forecast", forecast.probe),
-                        ("window", windows.overlap),
-                        ("rows", in_rows),
-                    ):
-                        found = self._contained(name, partial(probe, call, main), None)
-                        self._probes.update({name: found} if found else {})
+                graph = OpGraph(self._tracer.ops)
+                for name, probe in probes.of_loss(call, self._main, graph).items():
+                    found = self._contained(name, probe, None)
+                    self._probes.update({name: found} if found else {})
         finally:
             DeepObserver.busy = False
 

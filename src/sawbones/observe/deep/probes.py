@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
+from sawbones.observe.deep import answer_rows, forecast, windows
+from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.roles import Source
 from sawbones.properties.dependence import (
@@ -115,6 +119,19 @@ def run(call: ModuleCall, sources: list[Source], preferred: Source | None = None
     _try(results, "padding", lambda: _padding(patient, tokens, reference))
     _try(results, "eval_gap", lambda: _eval_gap(patient))
     return results
+
+
+def of_loss(
+    call: ModuleCall, loss: Found | None, graph: OpGraph
+) -> dict[str, Callable[[], dict[str, Any] | None]]:
+    """Those that need to know what the loss was given."""
+    if loss is None:
+        return {}
+    return {
+        "forecast": partial(forecast.probe, call, loss),
+        "window": partial(windows.overlap, call, loss),
+        "rows": partial(answer_rows.probe, call, loss, graph),
+    }
 
 
 def _is_given(call: ModuleCall, source: Source) -> bool:

@@ -27,7 +27,7 @@ LEAST_TIMES = 4  # fewer are no choice among many
 MAX_SERIES = 32
 MAX_BYTES = 1 << 24  # of all right answers, a bit each
 MAX_PARTS = 64  # labels that are trained on: more, and every batch has its own
-SHOWN_LINES = 4
+SHOWN_LINES = 2  # of the script, innermost first
 
 Hashes = npt.NDArray[np.int64]
 

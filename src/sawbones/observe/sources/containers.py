@@ -504,30 +504,24 @@ def scramble_columns(value: Any, columns: Sequence[int]) -> bool:
 def label_column(value: Any, column: int) -> npt.NDArray[Any] | None:
     """The labels among what a container holds; None where they are no words or numbers."""
     kind = kind_of(value)
-    plain: npt.NDArray[Any] | None = None
-    if kind == "table":
-        plain = value.iloc[:, column].to_numpy()
+    found: npt.NDArray[Any] | None = None
+    if kind in ("table", "column"):
+        found = (value.iloc[:, column] if kind == "table" else value).to_numpy()
     elif kind in ("records", "tuples"):
-        plain = np.asarray(_field(value, _keys(value)[column]))
-    elif kind == "column":
-        plain = value.to_numpy()
+        found = np.asarray(_field(value, _keys(value)[column]))
     elif kind in ("array", "tensor"):
-        plain = as_array(value, kind)
-    if plain is None or plain.size != len(plain):
+        found = as_array(value, kind)
+    if found is None or found.size != len(found):
         return None
-    plain = plain.reshape(-1)
+    plain = found.reshape(-1)
     if plain.dtype.kind == "O":
         return np.array([str(v) for v in plain.tolist()])
     return plain if plain.dtype.kind in "biufU" else None
 
 
 def turn_labels(value: Any, column: int, rows: Places, taken: Places) -> bool:
-    """The values of one column change places among these rows: each gets that of the row in
-    `taken`.
-    """
-    kind = kind_of(value)
-    if not len(rows):
-        return False
+    """Each of these rows gets the value of one column that the row in `taken` has."""
+    kind = kind_of(value) if len(rows) else ""
     if kind == "table":
         old = value.iloc[:, column].to_numpy()
         new = old.copy()
@@ -535,8 +529,7 @@ def turn_labels(value: Any, column: int, rows: Places, taken: Places) -> bool:
         value.isetitem(column, new)
         return bool(np.any(new[rows] != old[rows]))
     if kind in ("records", "tuples"):
-        key = _keys(value)[column]
-        field = _field(value, key)
+        field = _field(value, key := _keys(value)[column])
         for i, j in zip(rows.tolist(), taken.tolist(), strict=True):
             _set_field(value, i, key, field[j])
         return True

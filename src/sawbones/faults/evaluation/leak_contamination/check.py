@@ -100,9 +100,6 @@ MIN_MIXED = 2  # batches of known and new samples
 MIN_WHOLE = 64  # samples of an evaluation in one batch
 MIN_TURNED = 40  # pictures: so many without one as it is are not turned at random
 MIN_ASKED = 20  # steps before which a model answers: fewer are evaluations at the end
-# share of the points of a line with a gap of NEARER behind one of nine neighbours: the sum of all
-# (1 / NEARER) ** k; in more directions there are fewer
-GAPS_BY_CHANCE = 0.25
 NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 
@@ -132,7 +129,7 @@ def _given_again(run: Run, parts: list[Split], seen: CopiedRows | None) -> Itera
     if limits.NEAR_BESIDE_COPIES.kept_by(seen.near):
         # What is met by chance has neighbours: no margin for that on top of the bound.
         rounds = (chance_of_pairs((p.first_round(),), len(p.trained_on)) for p in parts)
-        chance = min(seen.chance, max(rounds, default=1.0))
+        chance = min(seen.chance, max(rounds, default=1))
         least = min(least, max(limits.COPIED_SAMPLES.value, chance))
     if (
         judged(seen.copies, seen.rows, MIN_COPIES, least) != "some"
@@ -214,7 +211,7 @@ def _near(run: Run, parts: list[Split], seen: NearCopies | None) -> Iterator[Fin
         len(parts) > 1  # folds have each other's samples, scaled a little differently
         or not limits.NEAR_COPIES.reached_by(share)
         or not limits.NEAR_ABOVE_CHANCE.reached_by(share - by_chance)
-        or not limits.NEAR_ABOVE_CHANCE.reached_by(seen.alone - GAPS_BY_CHANCE)
+        or not limits.NEAR_ALONE.reached_by(seen.alone)
     ):
         return
     text = (
