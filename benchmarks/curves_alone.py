@@ -29,7 +29,7 @@ from sawbones.integrations.logs import read_log
 from sawbones.schema import Report
 from sawbones.schema.errors import SawbonesError
 from sawbones.scoring.cases import Case, corpus_cases, lab_cases
-from sawbones.store import read_run
+from sawbones.scoring.recording import recorded
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "corpus"
 # What the training loss alone can show. Overfitting needs the validation loss, which no export has
@@ -49,16 +49,8 @@ class Seen:
 
 def looked_at(case: Case, form: str) -> Seen:
     with tempfile.TemporaryDirectory(prefix="curves-") as folder:
-        command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", f"{folder}/run"]
         try:
-            subprocess.run(
-                [*command, str(case.script), *case.argv],
-                cwd=folder,
-                capture_output=True,
-                timeout=LIMIT_S,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )
-            run = read_run(f"{folder}/run")
+            run = recorded(case, Path(folder), LIMIT_S)
             whole = {s.symptom for s in symptoms.read(run).symptoms} & OF_THE_CURVE
             bare = Report("inconclusive", str(case.script), run.num_steps, 0.0)
             out = export(run, bare, form, Path(folder, "log"))

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -31,9 +30,9 @@ from sawbones.practise.claims import series
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.scoring.cases import Case, lab_cases
+from sawbones.scoring.recording import recorded
 from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.series import end_level, start_level
-from sawbones.store import read_run
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "sawbones" / "practise" / "recorded_curves.json"
@@ -42,17 +41,9 @@ MOST_OF_A_SYMPTOM = 8
 LIMIT_S = 180
 
 
-def recorded(case: Case, folder: str) -> Run | None:
-    command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", f"{folder}/run"]
+def _recorded(case: Case, folder: Path) -> Run | None:
     try:
-        subprocess.run(
-            [*command, str(case.script), *case.argv],
-            cwd=folder,
-            capture_output=True,
-            timeout=LIMIT_S,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        return read_run(f"{folder}/run")
+        return recorded(case, folder, LIMIT_S)
     except (SawbonesError, subprocess.TimeoutExpired, OSError):
         return None
 
@@ -102,7 +93,7 @@ def main() -> None:
     found: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="curves-") as folder:
-            run = recorded(case, folder)
+            run = _recorded(case, Path(folder))
             one = curve(case, run) if run is not None else None
         print(f"{case.name}: {one['symptom'] if one else '-'}", file=sys.stderr, flush=True)
         if one:

@@ -76,7 +76,14 @@ def _pupil(term: str) -> str:
     return PUPIL.replace("    {term}", term.strip("\n"))
 
 
-@pytest.mark.parametrize(("given", "line"), [("made.detach()", 17), ("made", 0)])
+LATER = "made if first.state else made.detach()"
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [("made.detach()", 17), ("made", 0), (LATER, 0)],
+    ids=["cut", "whole", "later"],
+)
 def test_a_maker_that_is_judged_by_what_was_cut_off_from_it(
     given: str, line: int, tmp_path: Path
 ) -> None:

@@ -249,9 +249,6 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
         alone = recurrent and shape[1] == 1 and not _are_many(run, deep, batch)
         if alone and _is_one_sequence(run, op, batch):
             continue
-        alone = recurrent and shape[1] == 1 and not _are_many(run, deep, batch)
-        if alone and _is_one_sequence(run, op, batch):
-            continue
         if length is not None and shape[1] not in (length, length + 1 if blind else length):
             continue
         text = (

@@ -217,18 +217,18 @@ def _term_without_effect(run: Run, turns: list[int]) -> Iterator[Finding]:
     """One of several terms that are summed up to a loss trains nothing that its step is for, as
     what those parameters made was cut off in front of it: on every deep step that sums it up.
     """
-    cut: dict[Site | None, list[tuple[int, Mapping[str, Any]]]] = {}
-    summed: dict[Site | None, set[int]] = {}
-    for deep in run.deep:
+    cut: dict[tuple[Site | None, int], list[tuple[int, Mapping[str, Any]]]] = {}
+    known = [deep for deep in run.deep if deep.step < len(turns)]
+    for deep in known:
         for term in deep.probes.get("cut_terms") or ():
-            site = as_site(term.get("site"))
-            summed.setdefault(site, set()).add(deep.step)
-            if deep.step < len(turns) and _has_no_effect(run, term, turns, deep.step):
-                cut.setdefault(site, []).append((deep.step, term))
-    for site, found in cut.items():
+            if _has_no_effect(run, term, turns, deep.step):
+                line = (as_site(term.get("site")), turns[deep.step])
+                cut.setdefault(line, []).append((deep.step, term))
+    for (site, turn), found in cut.items():
         steps = sorted({step for step, _ in found})
-        if summed[site] != set(steps):
-            continue
+        own = [deep for deep in known if turns[deep.step] == turn]
+        if any(deep.step not in steps and any(op.site == site for op in deep.ops) for deep in own):
+            continue  # at other steps it trains what it is for
         term = found[0][1]
         at, switched = as_site(term.get("cut_at")), as_site(term.get("switched"))
         what = f"{term.get('cut')} at {at}"
