@@ -162,14 +162,15 @@ def test_weights_against_and_with_frequency():
 
 
 class Reader(nn.Module):
-    def __init__(self, both_ways=False):
+    def __init__(self, both_ways=False, backwards=False):
         super().__init__()
+        self.turned = [1] if backwards else []
         self.emb = nn.Embedding(12, 8, padding_idx=0)
         self.rnn = nn.GRU(8, 8, batch_first=True, bidirectional=both_ways)
         self.out = nn.Linear(16 if both_ways else 8, 12)
 
     def forward(self, ids):
-        return self.out(self.rnn(self.emb(ids))[0])
+        return self.out(self.rnn(self.emb(ids).flip(self.turned))[0].flip(self.turned))
 
 
 TOKENS = torch.randint(1, 12, (8, 9), generator=torch.Generator().manual_seed(5))
@@ -192,6 +193,13 @@ def test_only_the_next_token_is_the_right_target():
         (slice(0, 7), slice(2, 9)),
     ]:
         assert said(_scored(*cuts), model=Reader()) == {"loss.label-shift": "proven"}
+
+
+def test_a_model_that_reads_from_right_to_left_is_asked_for_the_token_before():
+    reader = Reader(backwards=True)
+    assert said(_scored(slice(1, 9), slice(0, 8)), model=reader) == {}
+    for cuts in [(slice(0, 8), slice(0, 8)), (slice(0, 8), slice(1, 9))]:
+        assert said(_scored(*cuts), model=reader) == {"loss.label-shift": "proven"}
 
 
 def test_a_model_that_sees_both_sides_may_be_asked_for_its_input():

@@ -32,7 +32,8 @@ The mode at the forward passes of the steps is the proof.
 ## False alarms
 Fine-tuning with frozen statistics keeps a part in evaluation mode, not the model that is called;
 where parts are frozen, or normalisation or dropout layers are in training mode on their own, it is
-mentioned at most. Teachers take no step.
+mentioned at most. Teachers take no step. A new head on a body that is trained no more is silent:
+its steps change nothing that was trained before.
 
 ## References
 `from_pretrained` returns models in evaluation mode; Lightning restores the mode after validation
@@ -43,10 +44,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Module, Run
-from sawbones.stats.protocol import Turn, turns
+from sawbones.stats.protocol import Turn, measured, turns
 from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps", "modules")
@@ -65,6 +68,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     again = _again(whole, frozen)
     if again is None and not all(frozen[-MIN_STEPS:]):
+        return
+    if _another_part(run, whole, frozen):
         return
     begin = next(i for i in range(len(frozen)) if all(frozen[i:])) if again is None else again
     num_frozen = sum(frozen[begin:])
@@ -117,6 +122,16 @@ def _again(whole: list[Turn], frozen: list[bool]) -> int | None:
         return None
     trained = {_taking(t).site for t, still in zip(whole, frozen, strict=True) if not still}
     return begins[0] if all(_taking(whole[i]).site in trained for i in begins) else None
+
+
+def _another_part(run: Run, whole: list[Turn], frozen: list[bool]) -> bool:
+    """Steps in evaluation mode change nothing that a step in training mode changed: a new head is
+    fitted to a body that stays as it is.
+    """
+    changed: tuple[set[int], set[int]] = set(), set()
+    for turn, still in zip(whole, frozen, strict=True):
+        changed[still].update(np.flatnonzero(measured(run, "grad_l2", turn.step) > 0).tolist())
+    return all(changed) and changed[0].isdisjoint(changed[1])
 
 
 def _evaluated(turn: Turn) -> bool:

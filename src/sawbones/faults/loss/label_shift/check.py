@@ -32,7 +32,8 @@ The shift scan is the proof: it compares the very ids that entered the model and
 Masked language models count only masked positions, where the input is not the target. Encoders that
 see both sides and autoencoders may be asked for their own input and are only suspected. Several
 heads for several steps ahead are silent when one of them predicts the next token. Models that shift
-inside (Hugging Face) are judged by what reaches the loss. Text that repeats, so that + 1 fits as
+inside (Hugging Face) are judged by what reaches the loss. A model that reads from right to left is
+asked for the token before. Text that repeats, so that + 1 fits as
 well, is silent. Autoencoders of windows have targets as long as their input. Models that answer at
 every step of the window are asked for numbers of the window itself. A decoder next to an encoder
 with its own target as input is loss.target-in-input.
@@ -85,28 +86,30 @@ def check(run: Run) -> Iterator[Finding]:
         return
     known = [(s, k) for s, k in matched if s.facts.main]
     shifts = {k for _, k in known}
-    if len(shifts) == 1 and not any(k == 1 for _, k in matched):
+    if len(shifts) == 1 and not any(k == _following(s) for s, k in matched):
         yield from _shifted(run, [s for s, _ in known], shifts.pop())
 
 
 def _shifted(run: Run, seen: list[Seen], shift: int) -> Iterator[Finding]:
-    if shift <= 0 and has_other_input(seen[0]):
+    following = _following(seen[0])
+    ahead = shift * following  # in the direction in which the model reads
+    if ahead <= 0 and has_other_input(seen[0]):
         return
     causal = [c for s in seen if (c := _is_causal(s)) is not None]
-    sure = shift > 1 or (bool(causal) and all(causal))
+    sure = ahead > 1 or (bool(causal) and all(causal))
     table = seen[0].facts.shift
     last = seen[-1]
     value = math.nan if last.call.value is None else last.call.value
     yield finding(
-        _title(shift),
+        _title(ahead),
         _where(run, seen),
         (
             exact(
                 f"{100 * table[shift]['copies']:.0f} % of the targets equal the input token at "
-                f"t{shift:+d}, and {100 * table.get(1, {}).get('copies', 0):.0f} % the one at t+1, "
-                f"on {len(seen)} deep steps",
+                f"t{shift:+d}, and {100 * table.get(following, {}).get('copies', 0):.0f} % the one "
+                f"at t{following:+d}, on {len(seen)} deep steps",
                 shift,
-                expected=1,
+                expected=following,
                 signal="loss_calls",
                 steps=[s.deep.step for s in seen],
             ),
@@ -119,8 +122,8 @@ def _shifted(run: Run, seen: list[Seen], shift: int) -> Iterator[Finding]:
             ),
         ),
         Fix(
-            "Let the target at t be the token at t + 1 of the input, shifted once: in the "
-            "data, in the loss or in the model."
+            f"Let the target at t be the token at t {'-' if following < 0 else '+'} 1 of the input, "
+            "shifted once: in the data, in the loss or in the model."
         ),
         at_most="proven" if sure else "suspected",
     )
@@ -222,27 +225,45 @@ def _one_way(run: Run, seen: Seen) -> bool:
 
 
 def _shift(seen: Seen) -> int | None:
-    """The one shift at which the targets are the input; None when there is none, 1 when the next
-    token fits as well as the best.
+    """The one shift at which the targets are the input; None when there is none, that of the next
+    token when it fits as well as the best.
     """
     table = {k: v["copies"] for k, v in seen.facts.shift.items() if "copies" in v}
     if not table:
         return None
-    best = max(table, key=lambda k: (table[k], -abs(k - 1)))
+    next_token = _following(seen)
+    best = max(table, key=lambda k: (table[k], -abs(k - next_token)))
     if not limits.TARGETS_COPIED.reached_by(table[best]):
         return None
-    following = table.get(1, 0)
+    following = table.get(next_token, 0)
     fits = limits.TARGETS_COPIED.reached_by(following)
-    return 1 if fits or limits.NEXT_TOKEN_BEHIND.kept_by(table[best] - following) else best
+    alike = limits.NEXT_TOKEN_BEHIND.kept_by(table[best] - following)
+    return next_token if fits or alike else best
+
+
+def _following(seen: Seen) -> int:
+    """At which shift the next token stands: -1 for a model that reads from right to left, whose
+    scores depend on later tokens and on no earlier one.
+    """
+    item = influence_of_copied(seen) if seen.facts.stepwise is None else None
+    if item is None or item.past is None or item.future is None:
+        return 1
+    unseen = limits.CAUSAL_FUTURE
+    return -1 if unseen.undercut_by(item.past) and not unseen.undercut_by(item.future) else 1
 
 
 def _is_causal(seen: Seen) -> bool | None:
-    """Whether the scores depend on no later token of the input that the targets are copied from."""
+    """Whether the scores depend on no token of the input that the targets are copied from which
+    the model has not read yet.
+    """
     if seen.facts.stepwise is not None:
         # A loop over time can't look ahead; whether it looks at its own step was measured.
         return bool(seen.facts.stepwise.visible)
     item = influence_of_copied(seen)
-    return limits.CAUSAL_FUTURE.undercut_by(item.future) if item is not None else None
+    if item is None:
+        return None
+    unread = item.future if _following(seen) == 1 else item.past
+    return limits.CAUSAL_FUTURE.undercut_by(unread)
 
 
 def _title(shift: int) -> str:
