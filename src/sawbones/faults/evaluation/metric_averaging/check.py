@@ -6,7 +6,8 @@ what the script prints afterwards. Fires when at two evaluations the plain mean 
 and the mean over all values is not, while one batch is at most 60 % of another and the two means
 differ by 2 % somewhere; also when roots or exponentials of batch means are averaged. Where that
 cannot be followed, a loader whose last batch is at most 60 % of the others is suspected, until the
-experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn. Answers
+experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn and are
+never put together. Answers
 and labels of an evaluation are scored again beside the script: it is likely when at two evaluations
 or more the score of the last batch alone is printed, or hits over batches or over full batches; so
 it is when a mean of every batch is computed and that of the last one alone is ever read, or when
@@ -65,6 +66,7 @@ USES = ("metric_libraries",)
 EXPLAINS = ()
 EXPERIMENT = "evaluation_batch_size"
 WHOLE_READS = ("tolist", "numpy", "__array__")
+ARRAY_READS = ("numpy", "__array__")  # lists are put behind one another, and scored as a whole
 MAX_EXPONENT = 50  # so that exp() of a loss does not overflow
 WEIGH = Fix(
     "Sum over samples and divide by their number: multiply each batch mean by the size of its "
@@ -301,11 +303,12 @@ def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Ite
     the experiment can tell.
     """
     calls = [p.calls for p in run.evaluation.passes]
-    if "sklearn.metrics" not in run.metric_libraries or max(calls, default=0) < 2:
+    joined = any(n.op == "cat" and "output" in n.roles for n in everything)
+    if "sklearn.metrics" not in run.metric_libraries or max(calls, default=0) < 2 or joined:
         return
     for node in everything:
         batch_by_batch = _several_per_step(node) and 2 * node.count >= sum(calls)
-        if node.op in WHOLE_READS and "output" in node.roles and batch_by_batch:
+        if node.op in ARRAY_READS and "output" in node.roles and batch_by_batch:
             text = (
                 f"outputs leave torch batch by batch, {node.count} times in {len(node.steps)} "
                 "evaluations, beside sklearn"
