@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 from sawbones.fixing.source import Source
@@ -28,7 +29,7 @@ def begin(
     record = records.Record(
         uuid.uuid4().hex[:12], exercise.seed, level, layer, minutes, time.time()
     )
-    _write(folder, exercise, broken, good, record)
+    write(folder, exercise, broken, good, record)
     return exercise, folder
 
 
@@ -38,12 +39,19 @@ def given_out(
     """The exercise of this seed, or of the first one after it whose fault shows; with what its two
     scripts did.
     """
-    for attempt in range(TRIES):
-        exercise = make(seed + attempt * APART, level, layer)
-        seen = tried(exercise)
+    for exercise, seen in attempts(seed, level, layer):
         if seen is not None:
             return exercise, *seen
     raise NoExercise(f"none of {TRIES} scripts showed its fault; try another seed")
+
+
+def attempts(
+    seed: int, level: int, layer: str | None = None
+) -> Iterator[tuple[Exercise, tuple[Measured, Measured] | None]]:
+    """The exercise of this seed and of those after it, each with what its two scripts did."""
+    for attempt in range(TRIES):
+        exercise = make(seed + attempt * APART, level, layer)
+        yield exercise, tried(exercise)
 
 
 def begin_into(
@@ -74,7 +82,7 @@ def begin_into(
         )
         _copy_beside(script.parent, folder)
         records.keep(record, exercise.broken.text)
-        _write(folder, exercise, *seen, record)
+        write(folder, exercise, *seen, record)
         return exercise, folder
     raise NoExercise(f"no fault that was put into {script} shows; try another seed or level")
 
@@ -114,7 +122,7 @@ def _copy_beside(root: Path, folder: Path) -> None:
             shutil.copy2(path, folder / path.name)
 
 
-def _write(
+def write(
     folder: Path, exercise: Exercise, broken: Measured, good: Measured, record: records.Record
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
