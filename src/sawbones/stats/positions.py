@@ -48,10 +48,10 @@ def _time_dim_in(data: Value, targets: tuple[int, ...], believed: int) -> int:
 
 
 def added_codes(deep: DeepStep) -> Iterator[Added]:
-    """Vectors that are added to the data and do not come from it, biases of single features
-    aside.
+    """Vectors that are added to the data on their way into something learned and do not come from
+    them, biases of single features aside.
     """
-    data = data_values(deep)
+    data, graph = data_values(deep), StepGraph(deep)
     call = main_call(deep)
     targets = call.target.shape if call is not None and call.target is not None else ()
     believed = time_dim_of(deep)
@@ -72,8 +72,20 @@ def added_codes(deep: DeepStep) -> Iterator[Added]:
             and fits
             and op.outputs
             and op.outputs[0].shape == first.shape
+            and _goes_on_into_weights(graph, op)
         ):
             yield Added(op, first, second, _time_dim_in(first, targets, believed))
+
+
+def _goes_on_into_weights(graph: StepGraph, op: Op) -> bool:
+    """What is added behind the last weights compares answers with something, as a likelihood
+    does.
+    """
+    return any(
+        value.requires_grad and graph.maker(value, later.index) is None
+        for later in graph.after(op.outputs)
+        for value in later.inputs
+    )
 
 
 def comes_from_table(graph: StepGraph, added: Added, rows: int) -> Value | None:

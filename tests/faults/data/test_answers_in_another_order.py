@@ -116,3 +116,42 @@ for _ in range(20):
 
 def test_answers_that_are_made_of_nothing_that_is_given_have_no_order(tmp_path: Path) -> None:
     assert not _found(died(tmp_path, CODES))
+
+
+DRAWING = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+length = torch.randint(4, 16, (192,))
+ids = torch.randint(5, 40, (192, 16)) * (torch.arange(16) < length[:, None])
+
+class Speaker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.look, self.read = nn.Embedding(48, 12, padding_idx=0), nn.GRU(12, 16, batch_first=True)
+        self.say, self.tell = nn.GRU(12, 16, batch_first=True), nn.Linear(16, 48)
+
+    def forward(self, ids, lengths):
+        lengths, order = lengths.sort(descending=True)
+        packed = pack_padded_sequence(self.look(ids[order]), lengths, batch_first=True)
+        middle = self.read(packed)[1]
+        drawn = middle + 0.5 * torch.randn_like(middle)
+        said, _ = pad_packed_sequence(self.say(packed, drawn)[0], batch_first=True, total_length=16)
+        return self.tell(said[order.argsort()]).log_softmax(-1)
+
+speaker = Speaker()
+optimizer = torch.optim.Adam(speaker.parameters(), lr=3e-3)
+for mine in torch.randperm(192).split(48):
+    answer = speaker(ids[mine], length[mine])
+    loss = nn.functional.nll_loss(answer[:, :-1].reshape(-1, 48), ids[mine][:, 1:].reshape(-1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_a_model_draws_by_itself_is_no_other_example(tmp_path: Path) -> None:
+    run = died(tmp_path, DRAWING)
+    assert any(i.other_examples for d in run.deep for i in d.influence)  # its rows are sorted
+    assert not list(mixes(run))

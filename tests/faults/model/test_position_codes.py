@@ -62,3 +62,16 @@ def test_a_learned_table_may_begin_at_zero():
     del model.codes
     model.codes = nn.Parameter(torch.zeros(20, WIDTH))
     assert said(model) == {}
+
+
+def test_true_answers_taken_from_mixture_means_are_no_codes():
+    table, rows = torch.randn(50, 3), torch.tensor([4, 9, 20, 31, 40, 44])
+    model = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 5 * 3))
+
+    def loss():
+        means = model(SERIES[:, 0]).view(EXAMPLES, 5, 3)
+        return -(table[rows][:, None] - means).square().sum(-1).neg().logsumexp(1).mean()
+
+    deep = observe(model, loss)
+    run = Run("train.py", (), "", {}, Ending("finished"), deep=(deep,))
+    assert not [f for f in read(run, "model.position-*").findings]

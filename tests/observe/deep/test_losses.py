@@ -50,6 +50,23 @@ def test_cross_entropy_by_hand_has_the_facts_of_the_library_one(loss):
     assert found.site.function == loss.__name__ and not facts.input_is_probability
 
 
+def _dice(z, right):
+    shares, wanted = z.softmax(1), F.one_hot(right, 2).float()
+    return 1 - (2 * (shares * wanted).sum() + 1e-6) / (shares.sum() + wanted.sum() + 1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 6], ids=["unsure", "sure"])
+def test_with_two_classes_not_every_function_of_a_softmax_is_a_cross_entropy(size):
+    right = INPUTS[:, 0].gt(0).long()
+    model = nn.Linear(5, 2)
+    with torch.no_grad():
+        model.weight.copy_(size * torch.tensor([[-1.0], [1]]) * torch.eye(5)[:1])
+    by_hand = -torch.eye(2)[right]
+    found = observe(model, lambda: (by_hand * model(INPUTS).log_softmax(1)).sum(1).mean()).losses
+    assert [call.fn for call in found] == ["cross_entropy"]
+    assert not observe(model, lambda: _dice(model(INPUTS), right)).losses
+
+
 def test_a_sum_by_hand_is_told_from_a_mean():
     found = _only(lambda z: -z.log_softmax(1).gather(1, LABELS[:, None]).sum())
     assert found.facts.reduction == "sum" and found.facts.value_over_mean == pytest.approx(

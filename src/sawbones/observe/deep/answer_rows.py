@@ -13,6 +13,7 @@ from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.random_streams import streams_put_back
+from sawbones.properties.draws import NothingDrawn
 from sawbones.properties.inputs import answer_of, as_it_was, mapped, tensors_in
 from sawbones.properties.rows import FEWEST, moved_by_another, order_of_answers
 from sawbones.trace.operators import PASSING
@@ -26,11 +27,13 @@ def probe(call: ModuleCall, loss: Found, graph: OpGraph) -> dict[str, Any] | Non
     where they tell the examples apart, and where neither answers nor targets are put in another
     order on the way to the loss.
     """
-    target = loss.target
-    num = target.shape[0] if target is not None and target.shape else 0
+    made, shape = answer_of(call.output), loss.target.shape if loss.target is not None else ()
+    num = made.shape[0] if made is not None and made.dim() else 0
     given = [t for t in tensors_in((call.args, call.kwargs)) if t.dim() and t.shape[0] == num]
-    made = answer_of(call.output)
-    if num < FEWEST or not given or made is None or made.shape[:1] != (num,):
+    if made is None or num < FEWEST or not given:
+        return None
+    by_place = len(shape) == 1 and not shape[0] % num and made.dim() > 2  # batch and time are one
+    if shape[:1] != (num,) and not by_place:
         return None
     if sum(p.numel() for p in call.module.parameters()) > _MAX_PARAMETERS:
         return None
@@ -42,13 +45,13 @@ def probe(call: ModuleCall, loss: Found, graph: OpGraph) -> dict[str, Any] | Non
             return tensor.detach()[order.to(tensor.device)] if ours else tensor.detach().clone()
 
         args, kwargs = mapped((call.args, call.kwargs), chosen)
-        with streams_put_back():
+        with streams_put_back(), NothingDrawn():
             found = answer_of(as_it_was(model)(*args, **kwargs))
         assert found is not None  # it answered this call
         return found.float().cpu()
 
     record: dict[str, Any] = {"others": moved_by_another(answer, num)}
-    told = _returns_order(call.output, num) or _is_put_in_order(graph, loss)
+    told = by_place or _returns_order(call.output, num) or _is_put_in_order(graph, loss)
     order = None if told else order_of_answers(answer, num)
     if order is not None:
         record |= {

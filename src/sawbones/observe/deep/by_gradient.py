@@ -2,7 +2,8 @@
 
 With respect to the scores it is softmax(s) - onehot(target), times a weight: every row sums to zero
 and has one negative entry, which is the target. No other common loss has that form, so scores and
-targets are found without reading the code.
+targets are found without reading the code. Of two classes any function of a softmax has rows that
+sum to zero: there the sizes of the rows decide.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from sawbones.observe.deep.trace import RawOp, Ref
 _MAX_CANDIDATES = 8
 _MAX_ELEMENTS = 1 << 24
 _FIT = 0.999
+_FEW_ROWS, _MAX_ROWS = 3, 100_000
+_VARIED, _SAME = 0.02, 0.1  # spread of the errors, and how much of it the weights may have
 
 
 def find(region: list[RawOp], root: Ref) -> list[Found]:
@@ -81,7 +84,31 @@ def _targets(scores: torch.Tensor, grad: torch.Tensor, dim: int) -> torch.Tensor
     clear = used & (direction.abs().sum(-1) > 1e-3)
     if not bool(clear.any()) or float((fit[clear] > _FIT).double().mean()) < 0.95:
         return None
+    if classes == 2 and not _sizes_fit(direction[clear], g[clear], target[clear]):
+        return None
     return torch.where(used, target, torch.full_like(target, -1))
+
+
+def _sizes_fit(direction: torch.Tensor, grad: torch.Tensor, target: torch.Tensor) -> bool:
+    """Whether rows of a class are as large as their errors, up to one weight; where all errors are
+    alike, this can't be told.
+    """
+    errors, sizes = direction.abs().sum(-1), grad.abs().sum(-1)
+    varied = False
+    for of_class in (target == label for label in (0, 1)):
+        if int(of_class.sum()) < _FEW_ROWS:
+            continue
+        spread = _spread(errors[of_class])
+        if spread > _VARIED:
+            varied = True
+            if _spread(sizes[of_class] / errors[of_class]) > _SAME * min(spread, 1):
+                return False
+    return varied
+
+
+def _spread(values: torch.Tensor) -> float:
+    low, high = torch.quantile(values[:_MAX_ROWS], torch.tensor([0.005, 0.995], dtype=values.dtype))
+    return float(high / low.clamp(min=1e-300)) - 1
 
 
 def _same(region: list[RawOp], targets: torch.Tensor) -> Ref | None:
