@@ -17,6 +17,9 @@ class NothingDrawn(TorchDispatchMode):
     its face. Other draws stay as they are.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
