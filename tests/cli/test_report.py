@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -135,12 +136,134 @@ def test_the_step_that_went_ill_travels_in_small_and_fails_with_torch_alone(
     assert not (tmp_path / "bare" / "captured").exists()  # its values are data
 
 
-def test_data_stays_at_home_unless_it_is_asked_for(recorded, monkeypatch, capsys) -> None:
+def _rerun(folder: Path) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "rerun.py"]
+    bare = {"PATH": "/usr/bin:/bin"}
+    return subprocess.run(call, cwd=folder, capture_output=True, text=True, env=bare, check=False)
+
+
+def test_data_stays_at_home_and_the_readme_says_what_it_does_not_run_without(
+    recorded, monkeypatch, capsys
+) -> None:
     monkeypatch.chdir(recorded)
     said = _main(capsys, "report", "rec", "--package", "bare")
     assert "left out 1 data files" in said
-    assert not (recorded / "bare" / "labels.pt").exists()
-    assert "labels.pt" in (recorded / "bare" / "README.md").read_text()
+    assert "twice without Sawbones with the data files beside it: the same 30 values" in said
+    folder = recorded / "bare"
+    assert not (folder / "labels.pt").exists()
+    readme = (folder / "README.md").read_text()
+    assert "**It does not run without these files" in readme and "- `labels.pt`, " in readme
+    done = _rerun(folder)
+    assert done.returncode == 2 and "needed and not here: labels.pt" in done.stdout
+    (folder / "labels.pt").write_bytes((recorded / "labels.pt").read_bytes())
+    done = _rerun(folder)
+    assert done.returncode == 0 and "the same 30 values" in done.stdout
+    assert "recorded as: diverges" in done.stdout
+
+
+def _packaged(folder: Path, monkeypatch, capsys, script: str, *args: str) -> tuple[str, str]:
+    """What was said, and the README."""
+    monkeypatch.chdir(folder)
+    (folder / "train.py").write_text(script)
+    call = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "rec", "train.py", *args]
+    subprocess.run(call, capture_output=True)
+    said = _main(capsys, "report", "rec", "--package", "given")
+    return said, (folder / "given" / "README.md").read_text()
+
+
+OWN_DATA = """\
+import sys
+import torch
+from parts.net import net
+from parts import sizes
+
+{seed}
+x = torch.randn(64, sizes.WIDTH)
+y = torch.arange(64) % 2
+model = net(sizes.WIDTH)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e5)
+for step in range(40):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(x)[:, 0], y.float())
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "outcome"),
+    [
+        ("torch.manual_seed(3)", "the same 40 values"),
+        ("torch.seed()", "other values each time, as where it was recorded"),
+    ],
+)
+def test_a_script_that_makes_its_data_reruns_to_the_symptom_with_its_package_beside_it(
+    seed: str, outcome: str, tmp_path, monkeypatch, capsys
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "net.py").write_text(
+        "import torch\n\n\ndef net(width):\n    return torch.nn.Linear(width, 1)\n"
+    )
+    (tmp_path / "parts" / "sizes.py").write_text("WIDTH = 5\n")
+    said, readme = _packaged(tmp_path, monkeypatch, capsys, OWN_DATA.format(seed=seed))
+    assert f"ran it twice without Sawbones: {outcome}" in said
+    assert "- to be seen: non-finite" in readme and outcome in readme
+    done = _rerun(tmp_path / "given")
+    assert done.returncode == 0 and "not finite from step" in done.stdout
+    assert outcome in done.stdout
+
+
+JOINED = """\
+import os
+import sys
+import torch
+
+torch.manual_seed(0)
+x = torch.load(os.path.join("data", "rows.pt")) + torch.load(sys.argv[1])
+part = "rest"
+{more}
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(30):
+    loss = -model(x).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_files_that_are_named_in_parts_or_in_an_argument_are_found_and_others_are_admitted(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    make = (
+        "import torch, os; os.mkdir('data'); "
+        "[torch.save(torch.ones(8, 4), f'data/{n}.pt') for n in ('rows', 'rest', 'more')]"
+    )
+    subprocess.run([sys.executable, "-c", make], cwd=tmp_path, check=True)
+    said, readme = _packaged(tmp_path, monkeypatch, capsys, JOINED.format(more=""), "data/more.pt")
+    assert "the same 30 values" in said
+    assert "`data/rows.pt`" in readme and "`data/more.pt`" in readme and "rest" not in readme
+    again = tmp_path / "again"
+    again.mkdir()
+    (tmp_path / "data").rename(again / "data")
+    script = JOINED.format(more='x = x + torch.load(f"data/{part}.pt")')
+    said, readme = _packaged(again, monkeypatch, capsys, script, "data/more.pt")
+    assert "it does NOT rerun: FileNotFoundError" in said
+    assert "**it did not rerun where it was made" in readme and "FileNotFoundError" in readme
+
+
+def test_a_script_that_stands_still_does_so_again_and_says_where(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    from sawbones.handover import rerun
+
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(100)\n")
+    settings = {"script": "train.py", "arguments": [], "steps": 1, "seconds": -18, "error": ""}
+    settings |= {"hangs": True, "repeats": True, "symptoms": ["hangs: stands still"], "needs": []}
+    (tmp_path / "rerun.json").write_text(json.dumps(settings))
+    (tmp_path / "rerun.py").write_bytes(Path(rerun.__file__).read_bytes())
+    done = _rerun(tmp_path)
+    assert done.returncode == 0 and "it stands still: as recorded" in done.stdout
+    assert 'train.py", line 2' in done.stderr
 
 
 def test_many_findings_still_fit_into_five_hundred_words() -> None:

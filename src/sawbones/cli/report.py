@@ -11,7 +11,7 @@ from sawbones.cli.arguments import Parser, is_run_folder, usage_error
 from sawbones.cli.printing import say
 
 if TYPE_CHECKING:
-    from sawbones.handover.run_package import CapturedStep
+    from sawbones.handover.readme import CapturedStep
 
 DESCRIPTION = """What happened in a recorded run, for others.
 
@@ -81,7 +81,7 @@ def _captured_step(run: Path) -> CapturedStep | None:
     from sawbones.capture.bundle import read_bundle
     from sawbones.capture.shrink import shrink
     from sawbones.capture.trust import is_trusted
-    from sawbones.handover.run_package import CapturedStep
+    from sawbones.handover.readme import CapturedStep
     from sawbones.schema.errors import SawbonesError
 
     paths = sorted((run / "bundles").glob("*.sawbones"))

@@ -4,23 +4,22 @@ what was measured, and a rerun.py that needs no Sawbones and gets to the symptom
 
 from __future__ import annotations
 
-import ast
 import csv
-import hashlib
 import io
 import json
-import os
-import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from sawbones.handover.package import requirements, seal, write_folder
+from sawbones.handover.belongings import files_named, imported, modules_beside
+from sawbones.handover.package import requirements, write_folder
+from sawbones.handover.readme import CAPTURED, REPRODUCE, CapturedStep, Facts, readme
+from sawbones.handover.trying import EXPECTED, step_alone, tried
 from sawbones.masking import mask_bytes
-from sawbones.report.postmortem import VERSIONS, command, postmortem
+from sawbones.report.postmortem import postmortem
 from sawbones.schema import Report, Run
 from sawbones.schema.errors import SawbonesError
 
@@ -28,21 +27,10 @@ LONGEST_SECONDS = 540  # of a rerun: under ten minutes with its start
 MOST_DATA_BYTES = 50 << 20
 COLUMNS = ("step", "loss", "grad_norm", "lr", "step_ms", "memory_mb")
 NOT_PACKAGES = {"sawbones"}
-CAPTURED, REPRODUCE = "captured", "reproduce.py"
 
 
 class CannotPackage(SawbonesError):
     """Something that the folder would need is not there."""
-
-
-@dataclass(frozen=True)
-class CapturedStep:
-    """The step that was captured while the run went ill, made as small as it still fails."""
-
-    name: str
-    what: str  # how it failed
-    script: bytes | None  # needs torch alone; None: there is none
-    bundle: bytes = b""
 
 
 def package(
@@ -60,88 +48,74 @@ def package(
     """
     if not script.is_file():
         raise CannotPackage(f"{script} is not there. Where the script is: --script PATH")
-    sources = {script, *_modules_beside(script)}
-    files_read = _named_files(sources, script.parent)
-    held = {path.name: mask_bytes(path.read_bytes()) for path in sorted(sources)}
-    masked = [path.name for path in sorted(sources) if held[path.name] != path.read_bytes()]
-    size = sum(path.stat().st_size for path in files_read)
-    carried = files_read if show_data and size <= MOST_DATA_BYTES else []
-    held |= {path.relative_to(script.parent).as_posix(): path.read_bytes() for path in carried}
-    left_out = [path for path in files_read if path not in carried]
+    sources = {script, *modules_beside(script)}
+    root = script.parent
+    files_read = files_named(sources, run.argv, (root, Path.cwd()))
+    carried, at_home, outside = _parted(files_read, show_data)
+    inside = {path.relative_to(root).as_posix(): path for path in sorted(sources)}
+    held = {name: mask_bytes(path.read_bytes()) for name, path in inside.items()}
+    masked = [name for name, path in inside.items() if held[name] != path.read_bytes()]
+    held |= {name: path.read_bytes() for name, path in carried.items()}
     settings = {
         "script": script.name,
         "arguments": list(run.argv),
         "steps": _steps_needed(run, report),
-        "seconds": LONGEST_SECONDS,
+        "seconds": _seconds(run),
         "error": run.ending.exception or "",
+        "hangs": run.ending.kind == "hang",
+        "repeats": True,
+        "symptoms": [f"{one.symptom}: {one.text}" for one in report.symptoms if one.cls == "ill"],
+        "needs": sorted(at_home),
     }
     held["rerun.py"] = files("sawbones.handover").joinpath("rerun.py").read_bytes()
-    held["rerun.json"] = json.dumps(settings, indent=1).encode()
     held["metrics.csv"] = _metrics(run)
-    held["requirements.txt"] = _requirements(run, sources)
+    held["requirements.txt"] = _requirements(run, inside)
     held["environment.json"] = json.dumps(dict(run.environment), indent=1, default=str).encode()
     held["POSTMORTEM.md"] = postmortem(report, run).encode()
+    is_captured = any(Path(run.folder, "bundles").glob("*.sawbones"))
     step = step if show_data else None
     if step is not None:
         held |= {f"{CAPTURED}/{step.name}.sawbones": step.bundle} if step.bundle else {}
         held |= {f"{CAPTURED}/{REPRODUCE}": step.script} if step.script is not None else {}
-    held["README.md"] = _readme(run, settings, left_out, script.parent, step).encode()
+    held["rerun.json"] = json.dumps(settings, indent=1).encode()
+    write_folder(folder, held)
+    attempt = tried(folder, at_home, run.world_size) if verify else None
+    if attempt is not None:
+        settings["repeats"] = attempt.repeats
+        held["rerun.json"] = json.dumps(settings, indent=1).encode()
+        held |= {EXPECTED: attempt.expected} if attempt.expected else {}
+    facts = Facts(run, settings, at_home, outside, attempt, step, is_captured)
+    held["README.md"] = readme(facts).encode()
     write_folder(folder, held)
     said = [f"wrote {folder} ({len(held) + 1} files)"]
     if masked:
         said.append(f"masked secrets in {', '.join(masked)}: it may not run as it is")
-    if left_out:
-        said.append(f"left out {len(left_out)} data files, named in its README: --show-data")
-    if verify and not left_out and not masked:
-        said.append(_verified(folder))
+    if at_home:
+        said.append(f"left out {len(at_home)} data files, named in its README: --show-data")
+    if outside:
+        said.append(
+            f"{len(outside)} files that the script names lie outside its folder: see README"
+        )
+    if attempt is not None:
+        beside = " with the data files beside it" if at_home else ""
+        done = f"ran it twice without Sawbones{beside}" if attempt.runs else "it does NOT rerun"
+        said.append(f"{done}: {attempt.said}")
     if verify and step is not None and step.script is not None:
-        said.append(_step_verified(folder / CAPTURED))
+        alone = step_alone(folder / CAPTURED, REPRODUCE)
+        said.append(f"ran {CAPTURED}/{REPRODUCE} without Sawbones: {alone}")
     return said
 
 
-def _imported(path: Path) -> set[str]:
-    """The first part of every module that a file imports."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
-    return names
-
-
-def _modules_beside(script: Path) -> set[Path]:
-    """Files next to the script that it imports, and those that they import."""
-    found: set[Path] = set()
-    todo = [script]
-    while todo:
-        for name in _imported(todo.pop()):
-            path = script.parent / f"{name}.py"
-            if path.is_file() and path not in found | {script}:
-                found.add(path)
-                todo.append(path)
-    return found
-
-
-def _named_files(sources: set[Path], root: Path) -> list[Path]:
-    """Files that stand as text in the sources and were there before the run: data and weights."""
-    written = set()
-    named = set()
-    for path in sources:
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Call):
-                texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
-                function = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-                if function in ("save", "savez", "to_csv") or "w" in texts[1:]:
-                    written |= {t for t in texts if isinstance(t, str)}
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                named.add(node.value)
-    found = []
-    for text in sorted(named - written):
-        path = root / text if text and len(text) < 200 and "\0" not in text else root
-        if path.is_file() and path not in sources and path.resolve().is_relative_to(root.resolve()):
-            found.append(path)
-    return found
+def _parted(
+    files_read: Mapping[str, Path], show_data: bool
+) -> tuple[dict[str, Path], dict[str, Path], list[str]]:
+    """What travels, what stays at home, and what lies outside of the folder."""
+    outside = [name for name in files_read if Path(name).is_absolute()]
+    inside = {name: path for name, path in files_read.items() if name not in outside}
+    size = sum(path.stat().st_size for path in inside.values())
+    if show_data and size <= MOST_DATA_BYTES:
+        return inside, {}, outside
+    return {}, inside, outside
 
 
 def _steps_needed(run: Run, report: Report) -> int:
@@ -151,6 +125,13 @@ def _steps_needed(run: Run, report: Report) -> int:
     shown = [max(s.steps) for s in report.symptoms if s.cls == "ill" and s.steps]
     affordable = int(run.num_steps * LONGEST_SECONDS / 2 / run.seconds)
     return max(1, min(run.num_steps, max([*shown, 0]) + 1 if shown else affordable))
+
+
+def _seconds(run: Run) -> int:
+    """A run that stood still is given three times its own time to do so again."""
+    if run.ending.kind == "hang":
+        return int(min(LONGEST_SECONDS, max(30.0, 3 * run.seconds)))
+    return LONGEST_SECONDS
 
 
 def _metrics(run: Run) -> bytes:
@@ -164,100 +145,11 @@ def _metrics(run: Run) -> bytes:
     return text.getvalue().encode()
 
 
-def _requirements(run: Run, sources: set[Path]) -> bytes:
-    beside = {path.stem for path in sources}
+def _requirements(run: Run, inside: Mapping[str, Path]) -> bytes:
+    beside = {Path(name).parts[0].removesuffix(".py") for name in inside}
     wanted: dict[str, str | None] = {}
-    for name in set().union(*map(_imported, sources)) - beside - NOT_PACKAGES:
+    for name in set().union(*map(imported, inside.values())) - beside - NOT_PACKAGES:
         if name not in sys.stdlib_module_names:
             known = run.environment.get(name)
             wanted[name] = str(known) if known else None
     return requirements(wanted)
-
-
-def _readme(
-    run: Run,
-    settings: dict[str, object],
-    left_out: list[Path],
-    root: Path,
-    step: CapturedStep | None,
-) -> str:
-    known = [f"{name} {run.environment[name]}" for name in VERSIONS if run.environment.get(name)]
-    seeds = [event.site.code for event in run.of_kind("seed") if event.site is not None]
-    lines = [
-        f"# {run.script}: an ill run, to be run again",
-        "",
-        "    pip install -r requirements.txt",
-        "    python rerun.py",
-        "",
-        f"runs `{command(run)}` for {settings['steps']} optimizer steps and compares every number that it "
-        "differentiates with `expected.csv`, where there is one. Sawbones is not needed. What is wrong, and "
-        "what is known of the cause: `POSTMORTEM.md`. What was recorded, by step: `metrics.csv`.",
-        "",
-        f"- recorded with {', '.join(known)}; {run.num_steps} steps in {run.seconds:.0f} s",
-        f"- seed: {'; '.join(dict.fromkeys(seeds)) or 'none was set: numbers will differ'}",
-        "- every file: `sha256sum --check SHA256SUMS`",
-    ]
-    if step is not None:
-        lines += ["", f"The captured step: {step.what}."]
-    if step is not None and step.script is not None:
-        lines += [
-            f"`python {CAPTURED}/{REPRODUCE}` shows it with the values of that step that it takes, "
-            "with torch alone and none of the data files.",
-        ]
-    if step is not None and step.bundle:
-        lines += [
-            f"`{CAPTURED}/{step.name}.sawbones` is that step with its tensors, cut to the fewest "
-            "examples that still fail; that one file does need Sawbones (`sawbones replay`).",
-        ]
-    if left_out:
-        lines += [
-            "",
-            "Data files that the script names and that are not in here; put them beside it:",
-            "",
-        ]
-        for path in left_out:
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            lines.append(
-                f"- `{path.relative_to(root)}`, {path.stat().st_size:,} bytes, SHA-256 {digest}"
-            )
-    return "\n".join(lines) + "\n"
-
-
-def _step_verified(folder: Path) -> str:
-    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-B", REPRODUCE], cwd=folder, capture_output=True, text=True, env=bare
-    )
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    said = lines[-1] if lines else f"exit status {done.returncode}"
-    return f"ran {folder.name}/{REPRODUCE} without Sawbones: {said}"
-
-
-def _verified(folder: Path) -> str:
-    """Runs it twice, as the receiver would: the first run gives expected.csv, the second compares."""
-    said = ""
-    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    for attempt in range(2):
-        done = subprocess.run(
-            [sys.executable, "-B", "rerun.py"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            env=bare,
-        )
-        lines = done.stdout.strip().splitlines()
-        if done.returncode:
-            said = f"it does NOT rerun: {(lines or done.stderr.strip().splitlines() or ['?'])[-1]}"
-            break
-        said = f"ran it twice without Sawbones: {lines[-1]}"
-        if attempt == 0 and (folder / "rerun.csv").exists():
-            (folder / "expected.csv").write_bytes((folder / "rerun.csv").read_bytes())
-    kept = {*before, folder / "expected.csv"}
-    for path in list(folder.rglob("*")):
-        if path.is_file() and path not in kept:
-            path.unlink()
-    for path, data in before.items():
-        path.write_bytes(data)
-    seal(folder)
-    return said
