@@ -6,8 +6,10 @@ import contextlib
 import io
 import json
 import random
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -109,6 +111,18 @@ def test_every_task_runs_in_both_forms(
         (row,) = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
         assert row["loss"] > 0 and said
         assert (tmp_path / "model.pt").stat().st_size > 500
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_no_task_validates_on_rows_that_it_trains_on(task) -> None:
+    """Otherwise the healthy script has a fault that nobody put there, which hides another one."""
+    numbers = {name: several[0] for name, several in task.numbers.items()} | {"data_seed": 1}
+    text = re.sub(r"@(\w+)", lambda found: str(numbers[found[1]]), task.data.replace("$", ""))
+    names: dict[str, Any] = {"torch": torch, "TensorDataset": torch.utils.data.TensorDataset}
+    exec(text, names)
+    trained = {row[0].numpy().tobytes() for row in names["train_set"]}
+    again = [row for row in names["val_set"] if row[0].numpy().tobytes() in trained]
+    assert len(again) <= len(names["val_set"]) // 50
 
 
 def test_a_decay_is_chosen_only_where_nothing_normalises() -> None:

@@ -228,7 +228,8 @@ CHARS = Task(
 $rng = torch.Generator().manual_seed(@data_seed)
 $starts = torch.randint(0, 20, (@samples, 1), generator=$rng)
 $strides = torch.randint(1, 4, (@samples, 1), generator=$rng)
-$rows = ($starts + $strides * torch.arange(15) ** 2) % 20
+$rows = ($starts + $strides * torch.arange(15)) % 20
+$rows[:, :4] = torch.randint(0, 20, (@samples, 4), generator=$rng)
 $train_set = TensorDataset($rows[:@rows, :-1], $rows[:@rows, 1:])
 $val_set = TensorDataset($rows[@rows:, :-1], $rows[@rows:, 1:])
 """,
