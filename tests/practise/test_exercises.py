@@ -20,6 +20,7 @@ from sawbones.fixing.source import Source
 from sawbones.practise import answers
 from sawbones.practise.colleague import report
 from sawbones.practise.exercises import LEVELS, Exercise, NoExercise, into_own, make
+from sawbones.practise.guiding import hint
 from sawbones.practise.injecting import injectors
 from sawbones.practise.measuring import Measured
 from sawbones.practise.patching import DoesNotApply, patched
@@ -229,6 +230,18 @@ def test_a_fault_is_put_into_a_script_of_the_users() -> None:
     found = into_own(source, 0, 2, None)
     assert found and all(len(one.faults) == 1 and one.lines for one in found)
     assert all(one.healthy.text == own.read_text(encoding="utf-8") for one in found)
+
+
+def test_every_hint_names_this_scripts_own_names_and_lines() -> None:
+    for seed, level in ((1, 2), (2, 3), (3, 4), (11, 3)):
+        exercise = make(seed, level)
+        lines = exercise.broken.text.splitlines()
+        first = hint(exercise, 1)
+        named = re.findall(r"`(\w+)`, line (\d+)", first)
+        assert len(named) >= 3 and all(name in lines[int(line) - 1] for name, line in named), first
+        assert re.search(r"lines \d+ to \d+", hint(exercise, 2))
+        last = hint(exercise, 3)
+        assert re.match(r"Lines? \d", last) and str(min(exercise.lines)) in last
 
 
 def test_the_fix_of_an_exercise_is_its_own_answer() -> None:

@@ -130,6 +130,15 @@ def test_more_of_the_same_claim_and_longer_text_score_no_higher() -> None:
     assert _points(replace(RIGHT, claims=many)) == _points(replace(RIGHT, claims=one))
 
 
+def test_a_text_stands_for_itself_and_a_missing_file_is_named(tmp_path: Path) -> None:
+    named: dict[str, object] = {"fault": FAULT}
+    assert answer(tmp_path, named | {"report": REPORT}).report == REPORT
+    (tmp_path / "said.md").write_text("Symptom: none.")
+    assert answer(tmp_path, named | {"report": "said.md"}).report == "Symptom: none."
+    with pytest.raises(NoAnswer, match=r"fix: .*gone\.patch cannot be read: No such file"):
+        answer(tmp_path, named | {"fix": "gone.patch"})
+
+
 def test_hints_an_unneeded_hunk_and_a_command_that_does_not_repeat_cost_points() -> None:
     assert _points(RIGHT, hints=2) == 90
     wordy = EXERCISE.healthy.text.replace("EPOCHS = ", "EPOCHS = 0 + ")

@@ -61,9 +61,13 @@ def parser() -> argparse.ArgumentParser:
     answer.add_argument("--because", default="", help="why, in a sentence or two")
     answer.add_argument("--claim", action="append", help="what you measured: 'loss@last > 1.2'")
     answer.add_argument("--command", default="", help="how to reproduce it")
-    answer.add_argument("--fix", default="", help="a patch, or the mended script")
-    answer.add_argument("--test", default="", help="a pytest file that tells the two apart")
-    answer.add_argument("--report", default="", help="a text of at most 500 words")
+    answer.add_argument("--fix", default="", metavar="FILE", help="a patch, or the mended script")
+    answer.add_argument(
+        "--test", default="", metavar="FILE", help="a pytest file that tells the two apart"
+    )
+    answer.add_argument(
+        "--report", default="", metavar="FILE", help="a text of at most 500 words, or a file of it"
+    )
     answer.add_argument(
         "--html", type=values.file_to_write, metavar="FILE", help="write the report card as a page"
     )
@@ -251,7 +255,8 @@ def _score(given: argparse.Namespace) -> None:
     from sawbones.practise.records import WRITTEN, history
 
     print(page(list(history())))
-    print("\n".join(written(list(history(WRITTEN)))))
+    for line in written(list(history(WRITTEN))):
+        print(line)
 
 
 def _drill(given: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ from sawbones.schema import fault
 from sawbones.schema.errors import SawbonesError
 
 FILE = "answer.toml"
+LEAST_WORDS = 6  # of a text, which is no name of a file
 TEMPLATE = """# Your answer. Grade it: sawbones practise answer
 # The cause, as an id of `sawbones faults`; several as ["a", "b"]; "none" where the script is healthy.
 fault = ""
@@ -24,9 +25,9 @@ because = ""                    # one or two sentences
 claims = []
 
 command = "python train.py"     # runs again, twice, and has to give the same metrics and checkpoint
-fix = ""                        # a patch, e.g. fix.patch (diff -u train.py mended.py > fix.patch)
+fix = ""                        # a patch file, e.g. fix.patch (diff -u train.py mended.py > fix.patch)
 test = ""                       # a pytest file that fails on train.py and passes on the mended one
-report = ""                     # at most 500 words: symptom, reproduction, evidence, cause, fix, prevention
+report = ""                     # a file or the text, at most 500 words: symptom, reproduction, evidence, cause, fix, prevention
 """
 
 
@@ -73,9 +74,9 @@ def answer(folder: Path, given: dict[str, object]) -> Answer:
         str(known.get("because", "")),
         tuple(parse(str(text)) for text in _several(known.get("claims"))),
         str(known.get("command") or "python train.py"),
-        _text(folder, known.get("fix")),
-        _text(folder, known.get("test")),
-        _text(folder, known.get("report")),
+        _text(folder, "fix", known.get("fix")),
+        _text(folder, "test", known.get("test")),
+        _text(folder, "report", known.get("report")),
     )
 
 
@@ -85,12 +86,18 @@ def _several(value: object) -> list[object]:
     return [value] if value else []
 
 
-def _text(folder: Path, name: object) -> str:
-    if not name:
+def _text(folder: Path, part: str, given: object) -> str:
+    """Of the file that is named; a text of several lines or a whole sentence stands for itself."""
+    if not given:
         return ""
-    path = Path(str(name))
-    path = path if path.is_absolute() else folder / path
+    name = str(given)
+    if len(name.split()) >= LEAST_WORDS or "\n" in name.strip():
+        return name
     try:
-        return path.read_text(encoding="utf-8")
+        return (folder / name).read_text(encoding="utf-8")  # an absolute path stays as it is
     except (OSError, UnicodeDecodeError) as error:
-        raise NoAnswer(f"{path} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise NoAnswer(
+            f"{part}: {folder / name} cannot be read: {why}. Name a file in {folder}, or give the "
+            "text itself"
+        ) from error

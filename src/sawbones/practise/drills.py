@@ -140,7 +140,7 @@ def _numbers(rng: random.Random) -> Iterable[Card]:
     )
     yield Card(
         "mixed-memory",
-        f"The same {millions} million under autocast with float32 weights?",
+        f"{millions} million float32 parameters, Adam, trained under autocast. Memory without activations?",
         f"still 16 bytes each, {millions * 16 / 1000:.1f} GB: autocast casts copies for the "
         "forward pass, weights and moments stay in float32",
     )

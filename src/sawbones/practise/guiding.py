@@ -9,7 +9,9 @@ from sawbones.pages import section
 from sawbones.practise.exercises import Exercise
 from sawbones.practise.injecting import injectors
 from sawbones.practise.measuring import Measured
+from sawbones.practise.places import assigned_name, calls, loss_expressions, models, optimizers
 from sawbones.schema import fault
+from sawbones.scoring.cases import NEAR_LINES
 from sawbones.symptoms import all_symptoms
 
 NUM_HINTS = 3
@@ -20,27 +22,59 @@ def hint(exercise: Exercise, number: int) -> str:
     """The first says which layers to clear, the second where to look, the third what to look for."""
     if not exercise.faults:
         return (
-            "Run it twice with one seed, overfit one batch, and compare the first loss with that "
-            "of an even guess. A script that passes all three may be healthy."
-        )
+            _trial(exercise),
+            "Run it twice with one seed, and compare the first loss with that of an even guess.",
+            "A script that learns one batch, repeats and begins at an even guess may be healthy.",
+        )[number - 1]
     if number == 1:
         layers = sorted({one.partition(".")[0] for one in exercise.faults})
         return f"{_trial(exercise)} What is left after it: {', '.join(layers)}."
-    line = min(exercise.lines)
+    places = _places(exercise)
     if number == 2:
-        return f"Look at {_region(exercise, line)}; it uses {_names(exercise, line)}."
-    looks = "; ".join(section(one, "Looks like").rstrip(".") for one in exercise.faults)
-    return f"Line {line} or the ones beside it. It typically looks like this: {looks}."
+        regions: dict[str, list[str]] = {}
+        for line in places:
+            regions.setdefault(_region(exercise, line), []).append(_names(exercise, line))
+        return " ".join(
+            f"Look at {where}; it uses {', and '.join(names)}." for where, names in regions.items()
+        )
+    lines = ", ".join(map(str, places))
+    several = "Lines" if len(places) > 1 else "Line"
+    looks = " ".join(section(one, "Looks like") for one in exercise.faults)
+    return f"{several} {lines}, or beside it. What it typically looks like: {looks}"
+
+
+def _places(exercise: Exercise) -> list[int]:
+    """The first line of each change that stands apart."""
+    lines = sorted(exercise.lines)
+    pairs = zip(lines, [-NEAR_LINES, *lines], strict=False)
+    return [line for line, before in pairs if line - before > NEAR_LINES]
 
 
 def _trial(exercise: Exercise) -> str:
     script = exercise.broken.file
     if all(injectors()[one].level == 1 for one in exercise.faults):
         return f"Read the last frame of the traceback of `python {script}`."
+    source = exercise.broken
+    model = _stands([(source.text_of(one.targets[0]), one.lineno) for one in models(source)])
+    loss = _stands([(_name_in(value), one.lineno) for one, value in loss_expressions(source)])
+    made = [(assigned_name(source, call), call.lineno) for call in optimizers(source)]
+    loaders = [(assigned_name(source, call), call.lineno) for call in calls(source, "DataLoader")]
     return (
-        f"`sawbones try overfit-one-batch {script}` first: one batch that is learned clears model, "
-        "loss and optimizer; one that is not clears the data."
+        f"`sawbones try overfit-one-batch {script}` first. One batch that is learned clears the model"
+        f"{model}, the loss{loss} and the optimizer{_stands(made)}; one that is not clears the data"
+        f"{_stands(loaders[:1])}."
     )
+
+
+def _name_in(value: ast.expr) -> str:
+    """Its first name alone: what is done to it may be the fault."""
+    return next((node.id for node in ast.walk(value) if isinstance(node, ast.Name)), "")
+
+
+def _stands(places: list[tuple[str, int]]) -> str:
+    """Behind a word: as the script calls it, and where."""
+    name, line = next((place for place in places if place[0]), ("", 0))
+    return f" (`{name}`, line {line})" if name else ""
 
 
 def _region(exercise: Exercise, line: int) -> str:

@@ -19,7 +19,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         return "No graded answer yet. Begin one: sawbones practise --level 1"
     points = [float(row["points"]) for row in rows]
     lines = [
-        f"{len(rows)} graded answers, {mean(points):.0f} points on average",
+        f"{len(rows)} graded answer{'s' * (len(rows) > 1)}, {mean(points):.0f} points on average",
         f"over time  {blocks(points[-60:], 0, 100)}",
         "",
         "layer          answers  points  minutes",
