@@ -52,7 +52,7 @@ def _places(exercise: Exercise) -> list[int]:
 
 def _trial(exercise: Exercise) -> str:
     script = exercise.broken.file
-    if all(injectors()[one].level == 1 for one in exercise.faults):
+    if exercise.faults and all(injectors()[one].level == 1 for one in exercise.faults):
         return f"Read the last frame of the traceback of `python {script}`."
     source = exercise.broken
     model = _stands([(source.text_of(one.targets[0]), one.lineno) for one in models(source)])
