@@ -50,6 +50,24 @@ def _truth(rows: torch.Tensor) -> torch.Tensor:
     return (rows[:, 0] + rows[:, 1] > 0).long()
 
 
+def test_classes_are_numbered_anew_only_beside_an_evaluation_that_knows_them() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    rows = loop.rows()
+    loop.ask(rows, 1 - _truth(rows))
+    recoded = loop.told().recoded
+    assert recoded is not None and recoded.names == ((0, 1), (1, 0))
+    turned = _Loop()  # its loss was maximised: at no time is it right
+    with torch.no_grad():
+        turned.model.weight.neg_()
+    for share in (0.2, 0.0):
+        rows = turned.rows()
+        lucky = torch.rand(ROWS, generator=turned.generator) < share
+        turned.ask(rows, _truth(rows) ^ lucky.long())
+    assert turned.told().recoded is None
+
+
 def test_two_evaluations_from_one_source_are_not_told_apart() -> None:
     loop = _Loop()
     for _ in range(4):

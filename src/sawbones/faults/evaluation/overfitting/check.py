@@ -149,6 +149,8 @@ def _rise_wanted(end: float, then: float, last: float | None, since: Floats) -> 
     """
     if not (np.isfinite(then) and np.isfinite(end)):
         return None
+    if last is not None and end < 0 <= since.min():
+        return None  # what training pulls down is not the loss that validation takes: its negative
     ratios = [_left(end, level) for level in (then, last) if level is not None]
     if not all(limits.TRAINING_FALL.kept_by(ratio) for ratio in ratios):
         return None
