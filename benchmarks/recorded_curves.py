@@ -4,8 +4,10 @@ src/sawbones/practise/recorded_curves.json.
     python benchmarks/recorded_curves.py         the lab's patients whose fault has shown such a symptom
                                                  before (src/sawbones/lookup/seen.toml)
     python benchmarks/recorded_curves.py --all   every patient of the lab
+    python benchmarks/recorded_curves.py --own   only the scripts of benchmarks/curves; other rows stay
 
-Each is run under `sawbones run`. It counts where the recording shows exactly one symptom that
+No patient of the lab shows one of the shapes alone that those scripts show. Each begins with its
+fault. Each case is run under `sawbones run`. It counts where the recording shows exactly one symptom that
 has a shape; what is kept is the mean loss of each of at most 60 stretches of its steps, and of its
 evaluations, with nothing smoothed or redrawn.
 """
@@ -35,6 +37,7 @@ from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.series import end_level, start_level
 
 ROOT = Path(__file__).resolve().parent.parent
+OWN = ROOT / "benchmarks" / "curves"
 TABLE = ROOT / "src" / "sawbones" / "practise" / "recorded_curves.json"
 MOST_POINTS, LEAST_STEPS, LEAST_HEIGHTS, DIGITS = 60, 12, 6, 4
 MOST_OF_A_SYMPTOM = 8
@@ -81,16 +84,32 @@ def rounded(value: float) -> float | None:
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
+def own_cases() -> list[Case]:
+    """Their docstrings begin with the fault."""
+    scripts = sorted(OWN.glob("*.py"))
+    texts = [script.read_text(encoding="utf-8").lstrip('"') for script in scripts]
+    return [
+        Case(f"curves/{script.stem}", text.partition(":")[0], script)
+        for script, text in zip(scripts, texts, strict=True)
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--all", action="store_true", help="also faults that never showed one")
+    parser.add_argument("--own", action="store_true", help="only the scripts of benchmarks/curves")
     given = parser.parse_args()
     shown = {fault for symptom in CURVES for fault in seen().get(symptom, {})}
-    cases = [c for c in lab_cases() if c.num_ranks == 1 and c.fault is not None]
-    cases = [c for c in cases if given.all or c.fault in shown]
+    lab = [c for c in lab_cases() if c.num_ranks == 1 and c.fault is not None]
+    lab = [c for c in lab if given.all or c.fault in shown]
+    cases = [*([] if given.own else lab), *own_cases()]
     found: dict[str, list[dict[str, Any]]] = {}
+    if given.own:
+        for row in json.loads(TABLE.read_text(encoding="utf-8")):
+            if row["script"] not in {case.name for case in cases}:
+                found.setdefault(row["symptom"], []).append(row)
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="curves-") as folder:
             run = _recorded(case, Path(folder))

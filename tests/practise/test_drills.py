@@ -6,11 +6,13 @@ import importlib.util
 import shlex
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from sawbones.cli.main import COMMANDS, main
 from sawbones.lookup import look_up
+from sawbones.lookup.curves import CURVES
 from sawbones.practise.drills import (
     KINDS,
     cards,
@@ -20,7 +22,7 @@ from sawbones.practise.drills import (
     questions,
     recorded_curves,
 )
-from sawbones.schema import LAYERS
+from sawbones.schema import LAYERS, faults
 from sawbones.scoring.cases import lab_cases
 from sawbones.trials.menu import parse
 
@@ -63,10 +65,21 @@ def test_what_was_missed_comes_first_and_what_is_known_last() -> None:
     assert order[0] == deck[4] and order[-1] == deck[0]
 
 
-def test_curves_are_recorded_runs_of_the_lab_with_one_symptom_each() -> None:
+def _recorder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("recorded_curves", RECORDER)
+    assert spec is not None and spec.loader is not None
+    recorder = importlib.util.module_from_spec(spec)
+    sys.modules["recorded_curves"] = recorder
+    spec.loader.exec_module(recorder)
+    return recorder
+
+
+def test_curves_are_recorded_runs_and_every_shape_has_one() -> None:
     rows = recorded_curves()
-    broken = {case.name: case.fault for case in lab_cases() if case.fault}
-    assert len({row["symptom"] for row in rows}) >= 5
+    cases = [*lab_cases(), *_recorder().own_cases()]
+    broken = {case.name: case.fault for case in cases if case.fault}
+    assert set(broken.values()) <= set(faults())
+    assert {row["symptom"] for row in rows} == set(CURVES)
     for row in rows:
         assert broken[row["script"]] == row["fault"]
         assert len(row["training"]) == min(60, row["steps"]) >= 12
@@ -106,14 +119,10 @@ def test_a_curve_that_is_named_too_late_comes_again(capsys, monkeypatch) -> None
 
 @pytest.mark.long
 def test_a_recorded_curve_comes_out_again(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("recorded_curves", RECORDER)
-    assert spec is not None and spec.loader is not None
-    recorder = importlib.util.module_from_spec(spec)
-    sys.modules["recorded_curves"] = recorder
-    spec.loader.exec_module(recorder)
+    recorder = _recorder()
     row = next(row for row in recorded_curves() if row["symptom"] == "does-not-learn")
     (case,) = [case for case in lab_cases() if case.name == row["script"]]
-    again = recorder.curve(case, recorder.recorded(case, str(tmp_path)))
+    again = recorder.curve(case, recorder.recorded(case, tmp_path, recorder.LIMIT_S))
     assert again["symptom"] == row["symptom"] and again["steps"] == row["steps"]
     assert again["training"] == pytest.approx(row["training"], rel=0.05)
 

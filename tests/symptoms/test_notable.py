@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 from drawn import classes, drawn, falling, noisy
 
 from sawbones import symptoms
-from sawbones.schema import Run
+from sawbones.schema import Ending, Run
+from sawbones.schema.loader import Loader
+from sawbones.schema.run import Batch
+from sawbones.stats.protocol import epoch_starts
 
 STEPS = 120
 LOADER = {"loaders": [{"index": 0, "batch_size": 32, "num_workers": 0, "length": 30}]}
@@ -122,3 +126,17 @@ def test_times_are_not_judged_while_every_operator_is_listened_to() -> None:
     run = drawn(falling(), columns={"data_wait_ms": np.full(STEPS, 6.0)}, **slow)
     why = {item.symptom: item.why for item in symptoms.read(run).could_not_see}
     assert why["waits-for-data"] == why["slows-down"]
+
+
+def test_epochs_are_known_where_only_some_batches_were_kept() -> None:
+    kept = [*range(25), 50, 100, 150, 200]
+    batches = tuple(
+        Batch(step, step, "train", "loader:0", 0.0, (), epoch=step // 30, index=step)
+        for step in kept
+    )
+    steps = {"step": np.arange(240, dtype=np.float64)}
+    run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, batches=batches)
+    known = replace(run, loaders=(Loader(0, length=30),))
+    assert epoch_starts(known) == [0, 30, 60, 90, 120, 150, 180, 210]
+    otherwise = replace(run, loaders=(Loader(0, length=20),))  # two batches a step, say
+    assert epoch_starts(otherwise) == epoch_starts(run) == [0, 50, 100, 150, 200]

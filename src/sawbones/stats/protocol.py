@@ -102,9 +102,15 @@ def share_the_run(run: Run) -> bool:
 
 
 def epoch_starts(run: Run) -> list[int]:
-    """The first step of each epoch of the training data, as far as batches say so."""
+    """The first step of each epoch of the training data, as far as batches say so. A long run keeps some
+    of its batches only; where they lie as the length of their loader has it, that says it of all.
+    """
+    trained = [batch for batch in run.batches if batch.phase == "train"]
+    lengths = {loader.source: loader.length for loader in run.loaders}
+    length = lengths.get(trained[0].source) if trained else None
+    if length and all(batch.epoch == batch.step // length for batch in trained):
+        return list(range(0, run.num_steps, length))
     starts: dict[int, int] = {}
-    for batch in run.batches:
-        if batch.phase == "train":
-            starts.setdefault(batch.epoch, batch.step)
+    for batch in trained:
+        starts.setdefault(batch.epoch, batch.step)
     return sorted(set(starts.values()))
