@@ -15,7 +15,7 @@ from sawbones.cli.main import main
 from sawbones.practise import records
 from sawbones.practise.colleague import report
 from sawbones.practise.exercises import make
-from sawbones.practise.expert import Step, shown
+from sawbones.practise.expert import Step, _admitted, shown
 from sawbones.practise.injecting import injectors
 from sawbones.practise.measuring import Measured
 from sawbones.trials.menu import parse
@@ -111,3 +111,10 @@ def test_the_commands_of_the_page_run_one_after_the_other(tmp_path: Path) -> Non
         )
         assert done.returncode == 0, (command, done.stderr)
         assert done.stdout.strip() and "Traceback" not in done.stderr, command
+
+
+def test_a_diagnosis_that_leaves_a_fault_out_is_not_passed_off_as_the_answer() -> None:
+    step = Step("", "sawbones diagnose train.py", ("SICK", "1 · loop.no-step · proven"), 1.0, 1)
+    assert _admitted(step, ("loop.no-step",)) == step
+    added = _admitted(step, ("loop.no-step", "loss.wrong-sign")).output[-1]
+    assert "does not name loss.wrong-sign here" in added

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sawbones.practise.exercises import Exercise
@@ -22,6 +22,7 @@ FIRST_TRIAL = "overfit-one-batch"
 MENDED = "mended.py"
 LONGEST = 180  # seconds of one command
 DIAGNOSE_SECONDS = 120
+UNNAMED = "It does not name {} here: the model answer below says how it is confirmed."
 _ENDS_DIAGNOSIS = re.compile(r"^(could not look|not needed|silent|note|The script's last lines)")
 _OWN_LINE = re.compile(r"^sawbones: ")
 
@@ -50,8 +51,18 @@ def walk(exercise: Exercise, folder: Path, say: Say) -> list[Step]:
             if command.endswith(MENDED):
                 (root / MENDED).write_bytes(exercise.healthy.raw)
             say(f"the expert's path: {command}")
-            steps.append(_ran(root, why, command, told))
+            step = _ran(root, why, command, told)
+            steps.append(_admitted(step, exercise.faults) if told is _findings else step)
         return steps
+
+
+def _admitted(step: Step, faults: tuple[str, ...]) -> Step:
+    """A diagnosis that leaves out what is there is not passed off as the answer."""
+    text = " ".join(step.output)
+    left_out = [one for one in faults if one not in text]
+    if not left_out:
+        return step
+    return replace(step, output=(*step.output, UNNAMED.format(" and ".join(left_out))))
 
 
 def _plan(exercise: Exercise) -> list[tuple[str, str, Callable[[str], list[str]]]]:
