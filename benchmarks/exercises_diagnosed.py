@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shlex
 import subprocess
@@ -23,10 +24,12 @@ from typing import Any
 import torch
 from side_by_side import Row, read_back, rows_of
 
+import sawbones
 from sawbones.practise.exercises import Exercise
 from sawbones.practise.starting import given_out
 
 LEVELS = (1, 2, 3)
+HERE = str(Path(sawbones.__file__).resolve().parents[1])  # the scratch folder is another one
 
 
 def judge(seed: int, level: int, seconds: int) -> Row:
@@ -56,7 +59,8 @@ def diagnosed(exercise: Exercise, seconds: int) -> dict[str, Any]:
         (root / exercise.broken.file).write_bytes(exercise.broken.raw)
         call = ["-m", "sawbones", "diagnose", "--seconds", str(seconds), "--json", "report.json"]
         call = [sys.executable, *call, exercise.broken.file]
-        ended = subprocess.run(call, cwd=root, capture_output=True, text=True)
+        env = os.environ | {"PYTHONPATH": HERE}
+        ended = subprocess.run(call, cwd=root, capture_output=True, text=True, env=env)
         try:
             return dict(json.loads((root / "report.json").read_text(encoding="utf-8")))
         except OSError:
