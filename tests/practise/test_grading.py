@@ -235,7 +235,7 @@ def test_the_history_names_the_weakest_part() -> None:
     row = {"when": 0.0, "level": 2, "layers": ["loss"], "points": 60, "minutes": 9, "lines": {}}
     lines = {"cause": 15, "line": 8, "reproduction": 12, "measured": 6, "isolation": 0}
     text = page([row | {"lines": lines}])
-    assert "1 graded answers" in text and "weakest: isolation, 0% of its points" in text
+    assert "1 graded answer," in text and "weakest: isolation, 0% of its points" in text
     assert "No graded answer yet" in page([])
 
 
