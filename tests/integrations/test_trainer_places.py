@@ -74,7 +74,7 @@ class Module(L.LightningModule):
         self.net = Net()
 
     def training_step(self, batch, index):
-        return self.net(**batch)["loss"]
+        return {loss}
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr={rate})
@@ -87,12 +87,19 @@ trainer.fit(Module(), loader)  # the call
 """,
 }
 
+HEALTHY = {
+    "initialised": "pass",
+    "broken": "pass",
+    "rate": "1e-3",
+    "steps": "40",
+    "loss": 'self.net(**batch)["loss"]',
+}
+
 
 def _diagnosed(folder: Path, trainer: str, **parts: str) -> tuple[list[str], dict[str, Any]]:
     """(the text of the script, the finding)"""
     pytest.importorskip(trainer)
-    settled = {"initialised": "pass", "broken": "pass", "rate": "1e-3", "steps": "40", **parts}
-    text = (HEAD + TRAINERS[trainer]).format(**settled)
+    text = (HEAD + TRAINERS[trainer]).format(**{**HEALTHY, **parts})
     (folder / "train.py").write_text(text)
     command = [sys.executable, "-m", "sawbones", "diagnose", "--no-experiments", "--quiet"]
     subprocess.run([*command, "--json", "r.json", "train.py"], cwd=folder, capture_output=True)
@@ -142,3 +149,10 @@ def test_a_rate_far_too_high_is_shown_at_the_users_argument(trainer: str, tmp_pa
     lines, finding = _diagnosed(tmp_path, trainer, rate="30.0", steps="120")
     assert (finding["fault"], finding["status"]) == ("optimizer.lr-too-high", "likely")
     assert "=30.0" in _written(lines, finding)[0].replace(" ", "")
+
+
+def test_a_loss_of_the_users_own_is_shown_in_the_training_step(tmp_path: Path) -> None:
+    loss = 'F.cross_entropy(self.net(**batch)["logits"].softmax(-1), batch["labels"])'
+    lines, finding = _diagnosed(tmp_path, "lightning", loss=loss)
+    assert finding["fault"] == "loss.double-softmax"
+    assert _written(lines, finding) == [f"return {loss}"]
