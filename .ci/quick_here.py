@@ -37,11 +37,13 @@ class Outcome:
 
 
 def quick_files() -> list[str]:
-    """The largest first: what takes longest should not begin last."""
+    """Those with a time limit of their own first, then the largest: what takes longest should not
+    begin last.
+    """
     named = re.search(r'^quick="(.*)"$', (ROOT / ".ci" / "matrix").read_text(), re.MULTILINE)
     assert named, ".ci/matrix names the quick tests in a line quick=..."
     files = [file for folder in named[1].split() for file in (ROOT / folder).rglob("test_*.py")]
-    files.sort(key=lambda file: file.stat().st_size, reverse=True)
+    files.sort(key=lambda f: ("mark.timeout(" in f.read_text(), f.stat().st_size), reverse=True)
     return [str(f.relative_to(ROOT)) for f in files if str(f.relative_to(ROOT)) != NEEDS_BROWSER]
 
 

@@ -3,6 +3,7 @@ recorded, their curves are exported, and the log is read as `sawbones diagnose -
 
     python benchmarks/curves_alone.py --draw 150 --jobs 16 --out benchmarks/results/FILE.md
     python benchmarks/curves_alone.py --draw 60 --lab 60    # of the lab a draw as well
+    python benchmarks/curves_alone.py --minutes 8           # what is begun by then, in a drawn order
 
 Named: of the symptoms of the curve that the whole recording shows, those that the log shows too.
 False: an ill symptom that the log of a healthy script shows.
@@ -12,15 +13,16 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
-import platform
 import random
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from provenance import provenance
 
 from sawbones import symptoms
 from sawbones.diagnosis.curves import diagnose_log
@@ -36,6 +38,7 @@ CORPUS = Path(__file__).resolve().parent.parent / "tests" / "corpus"
 # unless the script logs one.
 OF_THE_CURVE = {"non-finite", "diverges", "does-not-learn", "spikes", "plateau-then-jump"}
 LIMIT_S = 240
+NO_TIME = "its turn did not come within --minutes"
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,9 @@ class Seen:
     why_not: str = ""
 
 
-def looked_at(case: Case, form: str) -> Seen:
+def looked_at(case: Case, form: str, until: float) -> Seen:
+    if time.monotonic() > until:
+        return Seen(case, why_not=NO_TIME)
     with tempfile.TemporaryDirectory(prefix="curves-") as folder:
         try:
             run = recorded(case, Path(folder), LIMIT_S)
@@ -79,14 +84,18 @@ def main() -> None:
     parser.add_argument("--draw", type=int, default=150, help="scripts of the corpus")
     parser.add_argument("--lab", type=int, help="pipelines of the lab (default: all)")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, help="begin no script after these")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    until = time.monotonic() + 60 * (given.minutes or float("inf"))
     form = "tensorboard" if importlib.util.find_spec("tensorboard") else "csv"
     cases = _draw([c for c in lab_cases() if c.num_ranks == 1], given.lab)
     cases += _draw([c for c in corpus_cases(CORPUS) if c.num_ranks == 1], given.draw)
+    if given.minutes is not None:  # what is left out is a draw as well
+        random.Random(0).shuffle(cases)
     seen = []
     with ThreadPoolExecutor(given.jobs) as pool:
-        for one in pool.map(lambda case: looked_at(case, form), cases):
+        for one in pool.map(lambda case: looked_at(case, form, until), cases):
             seen.append(one)
             print(_line(one), file=sys.stderr, flush=True)
     judged = [one for one in seen if not one.why_not]
@@ -116,11 +125,17 @@ def main() -> None:
     print("\n".join(parts))
     if given.out is not None:
         lab = "" if given.lab is None else f" --lab {given.lab}"
-        command = (
-            f"`python benchmarks/curves_alone.py --draw {given.draw}{lab} --jobs {given.jobs}`"
-        )
-        machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
-        lines = ["# Symptoms of the curve, from a log alone", "", f"{command}, {machine}.", ""]
+        limit = "" if given.minutes is None else f" --minutes {given.minutes:g}"
+        options = f"--draw {given.draw}{lab} --jobs {given.jobs}{limit}"
+        command = f"`python benchmarks/curves_alone.py {options}`"
+        lines = [
+            "# Symptoms of the curve, from a log alone",
+            "",
+            command,
+            "",
+            f"{provenance()}.",
+            "",
+        ]
         given.out.write_text("\n".join([*lines, *parts, ""]), encoding="utf-8")
 
 

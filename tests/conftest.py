@@ -63,6 +63,7 @@ _LEFT_OUT = {
     "pyspark": "pip install -e '.[spark]', a Java runtime, and pytest tests/audits/test_spark.py",
     "tracker": "make trackers",
     "Zensical": "make docs && pytest tests/docs/test_site.py",
+    "could not import": "pip install -c constraints.txt -e '.[dev]'",
     "Java": "apt-get install default-jre-headless && pytest tests/audits/test_spark.py",
 }
 

@@ -19,6 +19,14 @@ def test_a_consequence_becomes_evidence_of_its_cause():
     assert any("optimizer.lr-too-high" in e.text for e in standing[0].evidence)
 
 
+def test_what_is_settled_once_more_says_a_consequence_once():
+    first, folded = settle(
+        [finding("optimizer.lr-too-high", "proven"), finding("loop.no-zero-grad", "likely")]
+    )
+    again, _ = settle(first + folded)
+    assert [e.text for e in again[0].evidence] == [e.text for e in first[0].evidence]
+
+
 def test_a_mere_suspicion_does_not_swallow_a_proven_finding():
     standing, _ = settle(
         [finding("optimizer.lr-too-high", "proven"), finding("loop.no-zero-grad", "suspected", 0.4)]

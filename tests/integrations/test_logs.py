@@ -91,7 +91,7 @@ def losses(project: Path) -> list[float]:
 
 def _exported(project: Path, form: str, out: Path, needs: str = "") -> Path:
     if needs:
-        pytest.importorskip(needs, reason=f"needs {needs}")
+        pytest.importorskip(needs, reason=f"needs the tracker {needs}")
     assert _call("export", "--to", form, "--out", str(out), str(project / "run")) == 0
     return out
 

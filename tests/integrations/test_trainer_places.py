@@ -53,9 +53,9 @@ TRAINERS = {
 from transformers import Trainer, TrainingArguments
 args = TrainingArguments(
     output_dir="out",
-    max_steps=40,
+    max_steps={steps},
     per_device_train_batch_size=16,
-    learning_rate=1e-3,
+    learning_rate={rate},
     report_to=[],
     disable_tqdm=True,
     use_cpu=True,
@@ -74,24 +74,32 @@ class Module(L.LightningModule):
         self.net = Net()
 
     def training_step(self, batch, index):
-        return self.net(**batch)["loss"]
+        return {loss}
 
     def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=1e-3)
+        return torch.optim.Adam(self.parameters(), lr={rate})
 
 
 loader = DataLoader(Rows(256), 16, shuffle=True, collate_fn=collate)
 quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False)
-trainer = L.Trainer(max_steps=40, accelerator="cpu", enable_model_summary=False, **quiet)
+trainer = L.Trainer(max_steps={steps}, accelerator="cpu", enable_model_summary=False, **quiet)
 trainer.fit(Module(), loader)  # the call
 """,
+}
+
+HEALTHY = {
+    "initialised": "pass",
+    "broken": "pass",
+    "rate": "1e-3",
+    "steps": "40",
+    "loss": 'self.net(**batch)["loss"]',
 }
 
 
 def _diagnosed(folder: Path, trainer: str, **parts: str) -> tuple[list[str], dict[str, Any]]:
     """(the text of the script, the finding)"""
     pytest.importorskip(trainer)
-    text = HEAD.format(**{"initialised": "pass", "broken": "pass", **parts}) + TRAINERS[trainer]
+    text = (HEAD + TRAINERS[trainer]).format(**{**HEALTHY, **parts})
     (folder / "train.py").write_text(text)
     command = [sys.executable, "-m", "sawbones", "diagnose", "--no-experiments", "--quiet"]
     subprocess.run([*command, "--json", "r.json", "train.py"], cwd=folder, capture_output=True)
@@ -131,3 +139,20 @@ def test_a_label_without_a_class_names_its_row_and_the_users_lines(
     assert any("row 137 of the data set, a Rows" in e["text"] for e in finding["evidence"])
     places = _written(lines, finding)
     assert all("# the call" not in place for place in places[:-1]), places
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_rate_far_too_high_is_shown_at_the_users_argument(trainer: str, tmp_path: Path) -> None:
+    """The Trainer lets the rate fall to 0: at the end most batches cost nothing, the others
+    thousands.
+    """
+    lines, finding = _diagnosed(tmp_path, trainer, rate="30.0", steps="120")
+    assert (finding["fault"], finding["status"]) == ("optimizer.lr-too-high", "likely")
+    assert "=30.0" in _written(lines, finding)[0].replace(" ", "")
+
+
+def test_a_loss_of_the_users_own_is_shown_in_the_training_step(tmp_path: Path) -> None:
+    loss = 'F.cross_entropy(self.net(**batch)["logits"].softmax(-1), batch["labels"])'
+    lines, finding = _diagnosed(tmp_path, "lightning", loss=loss)
+    assert finding["fault"] == "loss.double-softmax"
+    assert _written(lines, finding) == [f"return {loss}"]

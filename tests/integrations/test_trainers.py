@@ -314,6 +314,27 @@ def test_logged_numbers_are_there_while_the_training_goes_on(tmp_path: Path) -> 
     assert [row.metrics for row in logged[-1:]] == [{"loss": 1 / 30}]
 
 
+@pytest.mark.parametrize("summary", [True, False])
+def test_what_is_found_meanwhile_is_said_once_or_not_at_all(summary: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "from sawbones.integrations.recording import Recording\n"
+        f"recording = Recording('accelerate.Accelerator', 'own', {summary})\n"
+        "recording.begin()\n"
+        "torch.manual_seed(0)\n"
+        "layer = torch.nn.Linear(4, 1)\n"
+        "optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)\n"
+        "for step in range(30):\n"
+        "    layer(torch.randn(16, 4)).square().mean().backward()\n"
+        "    optimizer.step()\n"
+        "recording.end()\n"
+    )
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True)
+    said = [line for line in done.stderr.decode().splitlines() if "loop.no-zero-grad" in line]
+    live = [line for line in said if line.startswith("sawbones: step")]
+    assert (len(live), len(said)) == ((1, 2) if summary else (0, 0)), done.stderr.decode()
+
+
 def test_what_a_trainer_does_not_pass_on_ends_the_recording_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\n"

@@ -153,6 +153,7 @@ def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path, nothing_comp
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace:FutureWarning")
 def test_a_traced_model_has_nothing_of_ours_in_its_graph(tmp_path, nothing_compiled_yet):
     """torch.jit.trace records whatever is done with its tensors, reading their sizes included, and
     compares two such records.

@@ -106,6 +106,17 @@ class TestDoesNotLearn:
     def test_a_loss_that_still_falls_is_given_time(self) -> None:
         assert seen(drawn(noisy(np.linspace(1.6, 1.36, 128))), "does-not-learn") is None
 
+    def test_falling_back_from_where_the_run_threw_itself_is_no_excuse(self) -> None:
+        back = noisy(np.geomspace(2e4, 300.0, 127), noise=20.0)
+        told = text(drawn(np.concatenate([[1.39], back])), "does-not-learn")
+        assert told.startswith("the loss left its first value of 1.39 and has not come back (")
+        assert seen(drawn(np.concatenate([[2e4], back])), "does-not-learn") is None
+
+    def test_one_bad_batch_at_the_end_has_not_thrown_the_run(self) -> None:
+        losses = noisy(np.linspace(1.6, 1.36, 128))
+        losses[-5] = 4e3
+        assert seen(drawn(losses), "does-not-learn") is None
+
     def test_noise_that_hides_a_gain_leaves_it_open(self) -> None:
         assert seen(drawn(noisy(np.full(60, 1.36), noise=0.4)), "does-not-learn") is None
 

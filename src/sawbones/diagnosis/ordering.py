@@ -106,8 +106,10 @@ def _with_consequences(cause: Finding, consequences: list[Finding]) -> Finding:
     told = {
         f"consequence: {c.title}": c for c in reversed(consequences)
     }  # several checks may say the same of one symptom
+    known = {e.text for e in cause.evidence}  # what was settled before is settled once more
     extra = tuple(
         replace(c.evidence[0], text=text) if c.evidence else Evidence(text)
         for text, c in reversed(told.items())
+        if text not in known
     )
     return replace(cause, evidence=cause.evidence + extra) if extra else cause

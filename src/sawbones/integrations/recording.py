@@ -41,13 +41,9 @@ class Recording:
 
         self._recorder = current_recorder()
         if self._recorder is None:
-            from sawbones.live import warn_live
-
-            self._watch = watch(out=self._out)
+            self._watch = watch(out=self._out, quiet=not self._summary)
             self._recorder = self._watch.recorder
             atexit.register(self._left_open)
-            if self._summary:
-                warn_live(self._recorder)
         self.folder = Path(self._recorder.folder)
         name, _, _ = self._framework.partition(".")
         version = getattr(sys.modules.get(name), "__version__", "")

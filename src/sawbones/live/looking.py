@@ -139,8 +139,3 @@ def attach_live_warnings(
     look = Look(stop_on or StopOn(), alerts or Alerts(()), quiet)
     session.on_ready.append(look.begin)
     session.on_finish.append(look.ended)
-
-
-def warn_live(recorder: Recorder) -> None:
-    """From here on, for a recorder that is at work already: a callback's, a notebook's."""
-    Look(StopOn(), Alerts(()), quiet=False).begin(recorder)

@@ -1,5 +1,5 @@
-"""How a run goes wrong: when its loss leaves for good, and what came first, the gradient or the
-loss.
+"""How a run goes wrong: when its loss leaves for good, what came first, the gradient or the loss,
+and what it still pays at the end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.stats.series import finite
+from sawbones.stats.levels import level, part
+from sawbones.stats.series import end_level, finite
+from sawbones.stats.supervised import STANDARD_ERRORS
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,6 +42,20 @@ def recent_ratio(ratios: Floats, until: int | None) -> float:
     """Update over weights: the median of the last few that were measured before this step."""
     known = finite(ratios[:until])
     return float(np.median(known[-RECENT:])) if len(known) else math.nan
+
+
+def least_mean_end(losses: npt.ArrayLike) -> float:
+    """What the last quarter costs on average, by the lower end of the interval."""
+    end = level(part(losses, 0.75, 1.0))
+    return end.mean - STANDARD_ERRORS * end.error
+
+
+def end_cost(losses: npt.ArrayLike) -> float:
+    """The level at the end where a part of the batches costs far more than the others, too: a model
+    whose weights went through the roof is right about most rows, at a loss of 0, and wrong about
+    the rest at one of thousands. The median does not see those.
+    """
+    return max(end_level(losses), least_mean_end(losses))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 ## What it measures
 The last quarter of the losses against the loss of the best constant answer: the entropy of the
 labels that were seen, or the variance of the targets. It is told when even the upper end of what
-was gained is under 4 %, over at least 40 steps, and the loss no longer falls. Whatever the task, a
+was gained is under 4 %, over at least 40 steps, and the loss no longer falls. A loss that falls back
+from where the run itself had thrown it is not excused by that: it ends above the loss of the
+untrained model, by more than a constant answer costs. Whatever the task, a
 run of 20 and more steps in which no weight changes does not learn. Where the target is what the
 model is given and the loss has further terms (an autoencoder), the reconstruction is held against
 the mean of all rows, over at least 200 steps.
@@ -34,6 +36,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.evidence.reconstructing import given_up
 from sawbones.schema import Run, Symptom
+from sawbones.stats.divergence import least_mean_end
 from sawbones.stats.levels import level, part
 from sawbones.stats.series import finite
 from sawbones.stats.supervised import (
@@ -101,12 +104,16 @@ def _no_better(run: Run, task: Supervised) -> Symptom | None:
     gain = (task.constant_at_most - end.mean + STANDARD_ERRORS * end.error) / task.constant
     if not limits.GAIN_OVER_CONSTANT.kept_by(gain):
         return None
-    if limits.STILL_FALLING.reached_by(latest_fall(task.losses)):
+    thrown = _thrown_and_not_back(task)
+    if limits.STILL_FALLING.reached_by(latest_fall(task.losses)) and not thrown:
         return None
     if limits.RISE_OVER_START.reached_by((end.mean - begin.mean) / task.constant):
         return None  # it climbs: that is another symptom
     falls = limits.RISE_OVER_START.reached_by((begin.mean - end.mean) / task.constant)
     told = "falls no further than a constant answer" if falls else "does not fall"
+    if thrown:
+        first = float(finite(task.losses)[0])
+        told = f"left its first value of {first:.4g} and has not come back"
     return Symptom(
         "",
         CLASS,
@@ -116,6 +123,13 @@ def _no_better(run: Run, task: Supervised) -> Symptom | None:
         task.constant,
         (0, run.num_steps - 1),
     )
+
+
+def _thrown_and_not_back(task: Supervised) -> bool:
+    """One batch is all that is known of the untrained model: the margin is wide."""
+    start = max(float(finite(task.losses)[0]), task.constant_at_most)
+    above = (least_mean_end(task.losses) - start) / task.constant
+    return limits.THROWN_OVER_START.passed_by(above)
 
 
 def _gives_back_the_mean(run: Run) -> Symptom | None:

@@ -32,6 +32,12 @@ GAIN_OVER_CONSTANT = Limit(
     "share of the constant answer's loss",
     "upper end of the gain: of 362 healthy recordings the least had 0.058, 99 % had 0.245 or more",
 )
+THROWN_OVER_START = Limit(
+    1.0,
+    "share of the constant answer's loss",
+    "lower end of the last quarter above the first loss and the constant answer alike: the first "
+    "is one batch, whose own spread is smaller than what a constant answer costs",
+)
 STEPS_WITHOUT_UPDATE = Limit(
     20,
     "steps",

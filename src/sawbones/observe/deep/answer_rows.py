@@ -10,6 +10,7 @@ import torch
 from sawbones.observe.deep.drawn import rows_taken
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.random_streams import streams_put_back
@@ -66,13 +67,13 @@ def probe(call: ModuleCall, loss: Found, graph: OpGraph) -> dict[str, Any] | Non
 def _returns_order(output: Any, num: int) -> bool:
     """The order of the rows is among what the model returns, for the caller to use."""
     whole = (t for t in tensors_in(output) if t.shape == (num,) and not t.is_floating_point())
-    return any(sorted(t.tolist()) == list(range(num)) for t in whole)
+    return any(sorted(listed(t)) == list(range(num)) for t in whole)
 
 
 def _reorders(op: RawOp) -> bool:
     """It takes every row once, in another order: not some rows out of a table."""
     taken = rows_taken(op)
-    places = taken[1].tolist() if taken is not None else []
+    places = listed(taken[1]) if taken is not None else []
     return places != sorted(places) and sorted(places) == list(range(len(places)))
 
 

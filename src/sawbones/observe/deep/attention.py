@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from sawbones.observe.deep import spelled_softmax as by_hand
 from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.modules import Paths
 from sawbones.observe.deep.roles import Source, triangle
 from sawbones.observe.deep.trace import RawOp, Ref
@@ -439,7 +440,7 @@ def _picture(weights: torch.Tensor) -> tuple[tuple[float, ...], ...]:
     mean_QK = weights.mean(dim=(0, 1))
     queries, keys = (_groups(size, mean_QK) for size in mean_QK.shape)
     pooled = (queries / queries.sum(dim=1, keepdim=True)) @ mean_QK @ keys.T
-    return tuple(tuple(round(v, 4) for v in row) for row in pooled.tolist())
+    return tuple(tuple(round(v, 4) for v in row) for row in listed(pooled))
 
 
 def _groups(size: int, like: torch.Tensor) -> torch.Tensor:

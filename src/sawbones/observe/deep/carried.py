@@ -17,9 +17,10 @@ from sawbones.observe.deep.drawn import rows_drawn
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.influence import output_dims
 from sawbones.observe.deep.losses import Found
+from sawbones.observe.deep.measure import plain_below
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.shift import Frame, scores_form
-from sawbones.observe.deep.trace import RawOp, Ref, plain_below
+from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.properties.inputs import tensors_in
 from sawbones.schema import Site
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from sawbones.observe.deep.losses import Found
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.random_streams import streams_put_back
 from sawbones.properties.inputs import as_it_was, replaced, tensors_in
@@ -88,7 +89,7 @@ def _moved_by_places(
     scale = float(before.std()) + 1e-12
     length = shape[dim]
     own = earlier = later = 0.0
-    for place in torch.linspace(1, length - 2, _PLACES).round().long().unique().tolist():
+    for place in listed(torch.linspace(1, length - 2, _PLACES).round().long().unique()):
         changed = given.detach().clone()
         changed.select(dim, place).add_(given.detach().std() + 1.0)
         after = _run(model, call, given, changed, shape)

@@ -13,6 +13,7 @@ from sawbones.observe.deep.drawn import batch_dim as drawn_batch_dim
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.layout import input_is_time_first, recurrent_input
 from sawbones.observe.deep.losses import Found
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.shift import Frame, scores_form
 from sawbones.observe.deep.trace import RawOp, Ref
@@ -264,9 +265,9 @@ def _places(
     if mine is not None and mine.padding is not None:
         padded = mine.padding.sum(1)
         if mine.padding.shape[1] >= length:
-            lengths = [max(int(v), 1) for v in (~mine.padding[:, :length]).sum(1).tolist()]
+            lengths = [max(int(v), 1) for v in listed((~mine.padding[:, :length]).sum(1))]
             starts = [
-                int(v) for v in mine.padding[:, :length].to(torch.long).cumprod(1).sum(1).tolist()
+                int(v) for v in listed(mine.padding[:, :length].to(torch.long).cumprod(1).sum(1))
             ]
     chosen = (
         [int(padded.argmax()), int(padded.argmin())] if padded is not None else [0, examples - 1]
@@ -279,7 +280,7 @@ def _places(
     places = []
     for example in chosen:
         n = lengths[example]
-        scored = counted[example].nonzero().flatten().tolist() if counted is not None else []
+        scored = listed(counted[example].nonzero().flatten()) if counted is not None else []
         if scored and len(scored) < n:
             # A prefix or masked positions that the loss leaves out may see whatever they like.
             places += [(example, scored[int(len(scored) * share)]) for share in (0.25, 0.5, 0.75)]

@@ -14,6 +14,7 @@ import torch
 from sawbones.observe.deep import blanks
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found, class_rows
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.shift import Frame
 from sawbones.schema.loss import BlankTargets, PaddedTargets, TargetWeights
@@ -142,7 +143,7 @@ def _by_class(
     """class -> targets, mean weight of those that count, targets that count"""
     values, counts = torch.unique(flat, return_counts=True)
     found: dict[int, tuple[float, float, float]] = {}
-    for i in torch.argsort(counts, descending=True)[:_MAX_CLASSES].tolist():
+    for i in listed(torch.argsort(counts, descending=True)[:_MAX_CLASSES]):
         mine = flat == values[i]
         counting = mine & used
         number = int(counting.sum())

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from sawbones.observe.deep.aligned import aligned_targets
 from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.modules import Paths
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.origins import library_built_at
@@ -127,7 +128,7 @@ def describe(loss: Found, graph: OpGraph, root: Ref | None) -> None:
     if loss.per_element is not None and loss.counted is not None:
         _reduction(loss, root)
         if loss.per_element.numel() <= _MAX_PER_SAMPLE and "sequence_dim" not in facts:
-            facts["per_sample"] = [round(v, 6) for v in loss.per_element.tolist()]
+            facts["per_sample"] = [round(v, 6) for v in listed(loss.per_element)]
 
 
 def _made_by(loss: Found, graph: OpGraph) -> None:
@@ -192,7 +193,7 @@ def _targets(loss: Found, target: torch.Tensor) -> None:
     if whole:
         values, counts = torch.unique(flat, return_counts=True)
         order = torch.argsort(counts, descending=True)[:64]
-        pairs = zip(values[order].tolist(), counts[order].tolist(), strict=True)
+        pairs = zip(listed(values[order]), listed(counts[order]), strict=True)
         facts["target_counts"] = {int(v): int(c) for v, c in pairs if math.isfinite(v)}
         facts["target_num_values"] = int(values.numel())
     classes = facts.get(
@@ -231,7 +232,7 @@ def _weights(loss: Found) -> None:
     values = weight.tensor() if weight is not None and not loss.by_hand else None
     loss.facts["has_weight"] = values is not None
     if values is not None and values.numel() <= 256:
-        loss.facts["weight"] = values.detach().float().reshape(-1).tolist()
+        loss.facts["weight"] = listed(values.detach().float().reshape(-1))
 
 
 _LEAST_ROWS = 16  # of a batch whose mean is to stand for that of all rows

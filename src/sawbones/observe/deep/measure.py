@@ -13,7 +13,25 @@ _WHOLE = 1 << 21
 _SUBSET = 1 << 14
 _ROWS = 256  # samples kept on a device before they are reduced
 
+_TRANSFORMS = torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def plain_below(tensor: torch.Tensor) -> torch.Tensor:
+    """What a tensor inside of torch.func's grad stands for."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def listed(tensor: torch.Tensor) -> Any:
+    """Its values. Inside of torch.func's grad, torch 2.6 wraps even a plain tensor on its way into
+    a list, and then finds nothing in it.
+    """
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return tensor.tolist()
+    with torch._C._ExcludeDispatchKeyGuard(_TRANSFORMS):
+        return plain_below(tensor).tolist()
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
@@ -168,7 +186,7 @@ class Ledger:
             self._settle(device)
         waiting, self._waiting = self._waiting, {}
         for entries in waiting.values():
-            values = torch.cat([vector for _, vector in entries]).tolist()
+            values = listed(torch.cat([vector for _, vector in entries]))
             start = 0
             for owner, vector in entries:
                 owner.fill(values[start : start + vector.numel()])

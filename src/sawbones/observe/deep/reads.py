@@ -15,6 +15,7 @@ import torch
 
 from sawbones.observe.deep import blanks
 from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.trace import RawOp
 
@@ -68,8 +69,8 @@ def find(
                     "on_padding": int(on_padding.sum()),
                     "pad_side": rows.side,
                     "lengths_told": rows.told,
-                    "at": places[:16].tolist(),
-                    "lengths": (~padding).sum(1)[:16].tolist(),
+                    "at": listed(places[:16]),
+                    "lengths": listed((~padding).sum(1)[:16]),
                     "width": int(padding.shape[1]),
                 }
             )

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.modules import ModuleCall, Paths
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.properties.inputs import tensors_in
@@ -68,7 +69,7 @@ class Source:
     def record(self, paths: Paths) -> TokenInput:
         padding = self.padding
         rows = self.rows
-        lengths = tuple((~padding).sum(1).tolist()[:512]) if padding is not None else ()
+        lengths = tuple(listed((~padding).sum(1))[:512]) if padding is not None else ()
         module = self.op.module
         return TokenInput(
             embedding=paths.of(module) if module is not None and not module._modules else "",
@@ -252,7 +253,7 @@ def infer_padding(source: Source) -> None:
 
 
 def _candidates(rows: torch.Tensor, declared: int | None) -> list[int]:
-    ends = Counter(rows[:, -1].tolist()) + Counter(rows[:, 0].tolist())
+    ends = Counter(listed(rows[:, -1])) + Counter(listed(rows[:, 0]))
     found = [value for value, _ in ends.most_common(3)]
     return [declared, *found] if declared is not None and declared not in found else found
 
@@ -276,17 +277,17 @@ def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, s
     # A row that is nothing else (the column of start tokens, read the wrong way round) tells
     # nothing.
     runs = torch.where(runs == rows.shape[1], torch.zeros_like(runs), runs)
-    varied = len(set(runs.tolist())) >= 2 and int(runs.max()) >= 2
+    varied = len(set(listed(runs))) >= 2 and int(runs.max()) >= 2
     if not declared and _is_sorted(rows):
         return None
     others = rows[rows != candidate]
-    commonest = Counter(others.tolist()).most_common(1)[0][1] / others.numel()
+    commonest = Counter(listed(others)).most_common(1)[0][1] / others.numel()
     surprise = float((runs - 1).clamp(min=0).sum()) * -math.log(min(commonest, 0.7))
     if not declared and not (varied and surprise > _SURPRISE):
         return None
     # The same short run at every start is a start token with the id of the padding.
     starts_alike = (
-        side == "right" and len(set(leading.tolist()) - {0}) == 1 and int(leading.max()) == 1
+        side == "right" and len(set(listed(leading)) - {0}) == 1 and int(leading.max()) == 1
     )
     both = min(in_runs.values()) > 0.1 * max(in_runs.values()) and not starts_alike
     return surprise + (_SURPRISE if declared else 0.0), "mixed" if both else side

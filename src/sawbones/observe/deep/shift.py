@@ -13,6 +13,7 @@ import torch
 from sawbones.observe.deep import drawn, layout
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found, class_rows
+from sawbones.observe.deep.measure import listed
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.trace import Ref
 from sawbones.trace.operators import PASSING, RESHAPING, SLICING
@@ -310,9 +311,9 @@ def fill_sequence(loss: Found, frame: Frame, sources: list[Source]) -> None:
     ):
         values, counts = frame.by_time(loss.per_element), frame.by_time(loss.counted)
         means = values.sum(1) / counts.sum(1).clamp(min=1)
-        facts["per_sample"] = [round(v, 6) for v in means[:1024].tolist()]
+        facts["per_sample"] = [round(v, 6) for v in listed(means[:1024])]
         facts["per_position"] = [
-            round(v, 6) for v in (values.sum(0) / counts.sum(0).clamp(min=1))[:256].tolist()
+            round(v, 6) for v in listed((values.sum(0) / counts.sum(0).clamp(min=1))[:256])
         ]
 
 

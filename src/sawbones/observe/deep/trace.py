@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
+from sawbones.observe.deep.measure import Ledger, Statistic, is_plain, plain_below
 from sawbones.observe.deep.names import bind, name_of, scalars
 from sawbones.observe.deep.switched import switched_off_at
 from sawbones.observe.guard import is_from_outside
@@ -408,13 +408,6 @@ class Tracer:
             entry.strong = None
         self._entries.clear()
         self._kept_storages.clear()
-
-
-def plain_below(tensor: torch.Tensor) -> torch.Tensor:
-    """What a tensor inside of torch.func's grad stands for."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor
 
 
 def _layout(tensor: torch.Tensor) -> dict[str, Any]:

@@ -35,7 +35,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     seen: dict[type, set[int]] = {}  # places of inputs whose gradient was compared
 
     def make(original: Any) -> Any:
-        real = original.__func__
+        def real(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            # of any kind of class method: torch 2.15 made it a built-in one, without a function
+            return original.__get__(None, cls)(*args, **kwargs)
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             result = real(cls, *args, **kwargs)

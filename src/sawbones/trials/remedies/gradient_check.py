@@ -27,7 +27,10 @@ def install(recorder: Any) -> None:
     recorder.facts["gradient_check"] = rows
     seen: set[type] = set()
     real_call = nn.Module.__call__
-    real_apply = torch.autograd.Function.__dict__["apply"].__func__
+    of_torch = torch.autograd.Function.__dict__["apply"]
+
+    def real_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return of_torch.__get__(None, cls)(*args, **kwargs)  # built in or not
 
     def is_due(cls: type, method: Any) -> bool:
         if (

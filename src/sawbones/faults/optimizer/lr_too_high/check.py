@@ -3,7 +3,7 @@
 ## What it sees
 Two things together. The steps are too large: the update is a tenth or more of the weights at some
 early step, or more than a twentieth at the median step. And the run misbehaves: the loss turns
-non-finite, ends above where it began, shoots up by half and does not come down to where it should,
+non-finite, ends above where it began (most batches, or all of them on average), shoots up by half and does not come down to where it should,
 or makes no headway. When it is sudden, the last few updates before must have been large already.
 The earliest is step 3. One large first update alone says nothing (a fresh Adam or RMSprop makes one
 on small tensors).
@@ -49,7 +49,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ORDINARY_UPDATE
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.divergence import first_trouble, recent_ratio
+from sawbones.stats.divergence import end_cost, first_trouble, least_mean_end, recent_ratio
+from sawbones.stats.levels import level, part
 from sawbones.stats.protocol import update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
 from sawbones.trace.locate import locate
@@ -115,7 +116,7 @@ def check(run: Run) -> Iterator[Finding]:
                 f"loss {start_level(losses[:6]):.4g} at the start, {text}",
                 signal="losses",
                 steps=(0, len(losses) - 1),
-                value=end if math.isfinite(end := end_level(losses)) else None,
+                value=end if math.isfinite(end := end_cost(losses)) else None,
             ),
         ),
         Fix(f"Lower the learning rate, at first by a factor of ten (to about {rate / 10:g})."),
@@ -132,6 +133,9 @@ def _misbehaves(losses: npt.NDArray[np.float64]) -> tuple[str, bool] | None:
     size = max(abs(first), TINY)
     if diverged(losses) or limits.LOSS_RISES.passed_by((end - first) / size):
         return f"the loss rises from {first:.4g} to {end:.4g}", True
+    if limits.LOSS_RISES.passed_by((least_mean_end(losses) - first) / size):
+        mean = level(part(losses, 0.75, 1.0)).mean
+        return f"the loss rises from {first:.4g} to {mean:.4g} on average", True
     shot_up = (peak - first) / size
     down = (first - end) / size
     if limits.LOSS_SHOOTS_UP.suspected_by(shot_up) and limits.LOSS_COMES_DOWN.undercut_by(down):

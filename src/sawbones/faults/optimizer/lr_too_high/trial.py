@@ -3,7 +3,7 @@ tenth is still too much, and on from a factor that helps as long as the next one
 
 Confirmed when the loss then ends clearly lower (by 15 % of where it began, or finite where it was
 not) and has come down at all; refuted when neither does better. Medians of the last fifth are
-compared, never single steps. Under plain SGD a loss that is summed is healed in the same way: where
+compared, or means where a part of the batches costs far more, never single steps. Under plain SGD a loss that is summed is healed in the same way: where
 it was not measured that the loss is a mean, the rate is likely and not proven.
 """
 
@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.stats.divergence import end_cost
 from sawbones.stats.loss_calls import carrying
-from sawbones.stats.series import end_level, finite
+from sawbones.stats.series import finite
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 from sawbones.trials.side_by_side import best_rate
@@ -35,12 +36,12 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         steps = min(cured.num_steps, run.num_steps)
         if steps < 4:
             return Verdict(NAME, "open", "too few steps to compare")
-        was, now = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
+        was, now = end_cost(run.losses[:steps]), end_cost(cured.losses[:steps])
         tried.append(_told(factor, now, was))
         behaves = math.isfinite(now) and now < begin - 0.02 * size
         if behaves and (not math.isfinite(was) or now < was - CLEARLY * size):
             best, cured = best_rate(bench, run, factor, cured, 0.1)
-            now = end_level(cured.losses[:steps])
+            now = end_cost(cured.losses[:steps])
             return Verdict(
                 NAME,
                 "confirmed",
