@@ -141,14 +141,13 @@ def test_a_label_without_a_class_names_its_row_and_the_users_lines(
     assert all("# the call" not in place for place in places[:-1]), places
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_a_rate_far_too_high_is_shown_at_the_users_argument(trainer: str, tmp_path: Path) -> None:
+def test_a_rate_far_too_high_is_shown_at_the_users_argument(tmp_path: Path) -> None:
     """The Trainer lets the rate fall to 0: at the end most batches cost nothing, the others
     thousands.
     """
-    lines, finding = _diagnosed(tmp_path, trainer, rate="30.0", steps="120")
+    lines, finding = _diagnosed(tmp_path, "transformers", rate="30.0", steps="120")
     assert (finding["fault"], finding["status"]) == ("optimizer.lr-too-high", "likely")
-    assert "=30.0" in _written(lines, finding)[0].replace(" ", "")
+    assert _written(lines, finding)[0] == "learning_rate=30.0,"
 
 
 def test_a_loss_of_the_users_own_is_shown_in_the_training_step(tmp_path: Path) -> None:
