@@ -71,6 +71,7 @@ class Observed:
     held_back: tuple[HeldBack, ...] = ()
     framework: Framework | None = None
     logged: tuple[Logged, ...] = ()
+    lines: tuple[tuple[int, str], ...] = ()  # step, what the script printed with a number in it
     # the loop
     scalers: tuple[Scaler, ...] = ()
     loaders: tuple[Loader, ...] = ()

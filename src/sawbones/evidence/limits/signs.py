@@ -12,6 +12,12 @@ STEADY = Limit(
     "a minus sign gives one factor on every step; a further term moves it a little; weights of both "
     "signs (advantages of a policy) give any factor, by more than ten from step to step",
 )
+AWAY_FROM_WEIGHT = Limit(
+    0.9,
+    "share of the policy's gradient against its weights, minus the share with them",
+    "each log-probability is weighed by itself, so that the sign is the same for all: it is 1 or -1, "
+    "up to an entropy that is estimated from the same draws",
+)
 GROWN = Limit(
     1.05,
     "last loss over first loss",

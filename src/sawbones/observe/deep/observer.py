@@ -21,6 +21,7 @@ from sawbones.observe.deep import (
     blanks,
     blind_rows,
     carried,
+    draws,
     handwritten,
     influence,
     layout,
@@ -407,6 +408,8 @@ class DeepObserver:
             self._fields["first_nonfinite"] = backward or forward
             blind = self._contained("blind rows", lambda: blind_rows.find(graph, root), [])
             self._probes |= {"blind_rows": blind} if blind else {}
+            drawn = self._contained("draws", lambda: draws.measure(graph, root), None)
+            self._probes |= {"draws": drawn} if drawn else {}
         if main is None:
             return
         given = carried.Given(*self._drawn(), self._modules.top_calls)

@@ -99,6 +99,8 @@ class Ref:
 
 
 _CHECKPOINTING = os.path.join("torch", "utils", "checkpoint.py")
+_DISTRIBUTIONS = os.path.join("torch", "distributions") + os.sep
+_WRITTEN_IN_PYTHON = tuple(os.path.join("torch", f) for f in ("_tensor.py", "functional.py"))
 
 
 class _Entry:
@@ -175,6 +177,14 @@ def _saves_through_hooks(frame: Any) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_of_log_prob(frame: Any) -> bool:
+    """It stands in the method of a distribution itself, not in what that one calls."""
+    while frame.f_code.co_filename.endswith(_WRITTEN_IN_PYTHON) and frame.f_back is not None:
+        frame = frame.f_back
+    code = frame.f_code
+    return code.co_name == "log_prob" and _DISTRIBUTIONS in code.co_filename
 
 
 class Tracer:
@@ -279,6 +289,8 @@ class Tracer:
         op.args = scalars(name, bound)
         if silent:
             op.args["no_grad"] = True
+        if _is_of_log_prob(frame):
+            op.args["of"] = "log_prob"
         op.phase = self.phase
         op.inputs = tuple(before if before is not None else self._inputs(args, kwargs, light))
         self._name_arguments(op, bound, light)

@@ -32,6 +32,7 @@ from sawbones.observe.populations.log import PassLog
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.graded import GradedEvaluations
 from sawbones.observe.signals.kept_graphs import KeptGraphs
+from sawbones.observe.signals.lines import Lines
 from sawbones.observe.signals.met_values import MEETS
 from sawbones.observe.signals.streams import Streams
 from sawbones.observe.tracing import is_tracing
@@ -66,6 +67,8 @@ class _Witness:
         recorder.facts["evaluation"] = self.evaluations.record
         recorder.facts["graphs"] = self.graphs.record
         recorder.facts["graded_evaluations"] = self.by_graph.record
+        self.lines = Lines()
+        recorder.facts["lines"] = self.lines.record
 
     def guarded(self, name: str, function: Any, *args: Any) -> None:
         if self.busy or self.thread != threading.get_ident():
@@ -300,6 +303,7 @@ def _make_print(witness: _Witness, original: Any) -> Any:
             )
             numbers = " ".join(_digits(v) for v in values if isinstance(v, (float, np.floating)))
             witness.guarded("evaluation", witness.told.printed, recorder.step, f"{text} {numbers}")
+            witness.guarded("lines", witness.lines.printed, recorder.step, values)
 
     return print
 
@@ -319,6 +323,9 @@ def _make_handle(witness: _Witness, original: Any) -> Any:
             witness.guarded(
                 "evaluation",
                 lambda: witness.told.printed(recorder.step, record.getMessage()),
+            )
+            witness.guarded(
+                "lines", lambda: witness.lines.printed(recorder.step, (record.getMessage(),))
             )
 
     return handle

@@ -36,8 +36,8 @@ Short discrete samples coincide by chance: the share must be well above what wou
 of both parts were equal as often, pair by pair, as samples of one part are. That is not asked of
 rows that could hardly come about twice: long texts that follow no rule, and measurements (whether
 two values of a batch are equal is counted; that a one-hot code or a board is stored as real numbers
-says nothing). Where a model answers inside of every step and its answers make the targets
-(reinforcement learning), these calls are no evaluation, and no rows are held out. Wide rows of mostly zeros (bags of words) are compared as wholes
+says nothing). Where a model answers inside of every step and its answers make the targets, or are
+drawn and weighed in the loss (reinforcement learning), these calls are no evaluation, and no rows are held out. Wide rows of mostly zeros (bags of words) are compared as wholes
 too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
 Evaluation of the training loader itself is no split, and neither are batches of trained rows alone,
 or one that holds half of all trained rows. Equal rows of a model that takes other inputs besides,
@@ -65,6 +65,7 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.schema.populations import CopiedRows, DerivedRows
 from sawbones.schema.samples import LaterWindows, NearCopies, Samples, TurnedCopies
+from sawbones.stats.drawn_losses import drawn_losses
 from sawbones.stats.overlaps import chance_of_pairs, judged, least_share
 from sawbones.stats.splits import (
     Split,
@@ -383,11 +384,11 @@ def _has_near_others(run: Run) -> bool:
 
 def _asks_itself(run: Run) -> bool:
     """The model answers inside of every step, and its answers make the targets (a value of the next
-    state, a label that it gives itself): such calls are a part of training, and no rows are held
-    out.
+    state, a label that it gives itself) or are drawn, and weighed in the loss: such calls are a part
+    of training, and no rows are held out.
     """
     asked = {p.step for p in run.evaluation.passes}  # the last of them: earlier ones are not kept
-    if len(asked) < MIN_ASKED or not makes_its_targets(run):
+    if len(asked) < MIN_ASKED or not (makes_its_targets(run) or drawn_losses(run)):
         return False
     steps = run.num_steps - min(asked) + 1
     return limits.PASSES_PER_STEP.passed_by(len(asked) / steps)

@@ -37,8 +37,8 @@ they do. A clamp of the loss is no remedy: where it acts the gradient is zero, s
 it was meant for are silently ignored and nobody hears of them.
 
 ## False alarms
-Losses of GANs and of reinforcement learning spike without worse steps after; a spike that nothing
-follows from is not named. A script that gives no seed is another run each time, which decides
+Losses of GANs spike without worse steps after; a spike that nothing follows from is not named. The
+loss of a policy is weighed anew on every step: how high it is says nothing. A script that gives no seed is another run each time, which decides
 nothing: its spikes stay suspected. A run that diverges from its LR has no calm stretch before.
 
 ## References
@@ -59,6 +59,7 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.divergence import gradient_leaps, recent_ratio
+from sawbones.stats.drawn_losses import drawn_losses
 from sawbones.stats.protocol import update_ratios
 from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import end_level, finite, spikes, start_level
@@ -82,6 +83,8 @@ def check(run: Run) -> Iterator[Finding]:
     losses = run.losses
     if len(losses) < 2 * EARLIEST or len(run.optimizers) > 1:
         raise NothingToJudge(f"fewer than {2 * EARLIEST} losses, or several optimizers")
+    if drawn_losses(run):
+        raise NothingToJudge("the loss weighs what was drawn anew on every step: it has no level")
     begin = start_level(losses)
     size = max(abs(begin), TINY)
     heads = _heads(losses, begin)

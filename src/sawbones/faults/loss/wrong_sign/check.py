@@ -6,7 +6,10 @@ with it, and the way that the optimizer goes: down, or up with `maximize=True`. 
 climb the loss on every deep step, whether by a minus sign before the backward pass or by the
 optimizer, and the loss itself has grown since the first of them. Also when the scores of
 cross_entropy are distances on every deep step, as they are: sums of squared differences, norms of
-differences, or what cdist gives. Needs two deep steps.
+differences, or what cdist gives. And a policy: log-probabilities of what was drawn are weighed, on
+every deep step the gradient makes less likely what weighs more, and the rewards that the script
+prints (by its own words: return, reward, score, success, length of an episode) do not rise. Needs
+two deep steps.
 
 ## Why it matters
 Every step makes the answers worse. The number that is printed may even fall, since it is the
@@ -27,11 +30,14 @@ accuracy goes under chance.
 ## Confirm it
 The script runs again with every gradient turned round before the step. Confirmed when the loss then
 ends clearly lower than it began; refuted when it does not. Where distances are taken for scores,
-these are turned round instead.
+these are turned round instead. Of a policy only the log-probabilities' gradients are; confirmed when
+the printed rewards then end above all that they were, refuted when they do not.
 
 ## False alarms
 Rewards and log-likelihoods are maximised by minimising their negative: they are no loss against
-targets. A negative loss under an optimizer that maximises is the loss minimised. Games of two (GANs, domain-adversarial training, gradient reversal) maximise a loss with
+targets. Costs (the length of a tour, a loss that is estimated by a score function) weigh actions as
+rewards do, and less likely is right for them: without a printed reward, or where it rises, nothing
+is said. A negative loss under an optimizer that maximises is the loss minimised. Games of two (GANs, domain-adversarial training, gradient reversal) maximise a loss with
 some of the parameters; they have several terms or optimizers, and stay silent. Unlearning and
 adversarial examples climb on purpose: the first stays a suspicion that the trial confirms, the
 second does not change weights.
@@ -45,16 +51,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sawbones.evidence import NothingToJudge, compared, counted, finding
+from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import loss as loss_limits
 from sawbones.evidence.limits import signs as limits
 from sawbones.schema import Finding, Fix, Op, Run
+from sawbones.stats.drawn_losses import DrawnLoss, drawn_losses
 from sawbones.stats.loss_calls import Seen, carrying
+from sawbones.stats.printed_series import Series, rewards
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 from sawbones.trace.operators import AGAINST_TARGETS
 
-NEEDS = ("loss_calls", "steps", "backward")
+NEEDS = ("deep", "steps", "backward")
+USES = ("loss_calls", "probes")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loop.exploding-gradients",
@@ -72,6 +81,10 @@ _NORMS = frozenset({"norm", "vector_norm", "linalg_norm", "linalg_vector_norm"})
 
 
 def check(run: Run) -> Iterator[Finding]:
+    drawn = drawn_losses(run)
+    if drawn:
+        yield from _policy(run, drawn)
+        return
     calls = [s for s in carrying(run) if s.call.fn in AGAINST_TARGETS and s.is_finite]
     known = [s for s in calls if s.facts.root_over_mean is not None]
     if len(known) < 2 or len(run.optimizers) > 1:
@@ -130,6 +143,49 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         Fix(fix),
+    )
+
+
+def _policy(run: Run, drawn: Sequence[DrawnLoss]) -> Iterator[Finding]:
+    """What weighs more is made less likely. That is right for costs and wrong for rewards: which of
+    them it is, the script says where it prints how training goes.
+    """
+    away = [one for one in drawn if limits.AWAY_FROM_WEIGHT.reached_by(one.agreement)]
+    if len(drawn) < 2 or len(away) < len(drawn) or len(run.optimizers) > 2:
+        return
+    printed = rewards(text for _, text in run.lines)
+    told = [s for s in printed.values() if not s.of_length or all(one.each for one in drawn)]
+    if not told or any(s.rises() for s in told):
+        return
+    shown = min(told, key=Series.gain)
+    places = {(site.file, site.line, fn) for one in drawn for site, fn in one.places}
+    yield finding(
+        "The policy is driven away from what is rewarded: the minus sign before its loss is missing",
+        locate(*drawn[0].term, *(site for site, _ in drawn[0].places)),
+        (
+            counted(
+                "the gradient makes actions the less likely the more they weigh in the loss, on "
+                f"{len(away)} of {len(drawn)} deep steps",
+                len(away),
+                len(drawn),
+                limits.ALWAYS,
+                signal="probes",
+                steps=[one.step for one in away],
+            ),
+            context(
+                f"'{shown.label}', as the script prints it, goes from {shown.values[0]:.4g} to "
+                f"{shown.level:.4g}",
+                signal="lines",
+                value=shown.level,
+                expected=shown.values[0],
+            ),
+        ),
+        Fix(
+            "Minimise the negative: loss = -(log_prob * advantage).mean(), and for a clipped "
+            "surrogate -torch.min(...).mean()."
+        ),
+        at_most="suspected",  # weights may be costs: how training goes with the other sign decides
+        params={"places": sorted(places)},
     )
 
 
