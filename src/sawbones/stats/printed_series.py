@@ -13,16 +13,73 @@ import numpy as np
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w])", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 _MORE_IS_BETTER = frozenset(
-    "return returns ret reward rewards rew score scores success successes win wins winrate solved "
-    "caught fitness profit utility accuracy acc".split()
+    [
+        "return",
+        "returns",
+        "ret",
+        "reward",
+        "rewards",
+        "rew",
+        "score",
+        "scores",
+        "success",
+        "successes",
+        "win",
+        "wins",
+        "winrate",
+        "solved",
+        "caught",
+        "fitness",
+        "profit",
+        "utility",
+        "accuracy",
+        "acc",
+    ]
 )
 _LESS_IS_BETTER = frozenset(
-    "loss losses cost costs error errors err mse mae rmse distance dist regret penalty energy "
-    "makespan tour tours route path nll ppl perplexity kl entropy std variance time seconds sec ms "
-    "min lr rate grad norm".split()
+    [
+        "loss",
+        "losses",
+        "cost",
+        "costs",
+        "error",
+        "errors",
+        "err",
+        "mse",
+        "mae",
+        "rmse",
+        "distance",
+        "dist",
+        "regret",
+        "penalty",
+        "energy",
+        "makespan",
+        "tour",
+        "tours",
+        "route",
+        "path",
+        "nll",
+        "ppl",
+        "perplexity",
+        "kl",
+        "entropy",
+        "std",
+        "variance",
+        "time",
+        "seconds",
+        "sec",
+        "ms",
+        "min",
+        "lr",
+        "rate",
+        "grad",
+        "norm",
+    ]
 )
-_AS_LONG_AS_IT_GOES = frozenset("length lengths len lifetime survived".split())
-_NEVER_FALLS = frozenset("best max maximum highest total cumulative sum record".split())
+_AS_LONG_AS_IT_GOES = frozenset(["length", "lengths", "len", "lifetime", "survived"])
+_NEVER_FALLS = frozenset(
+    ["best", "max", "maximum", "highest", "total", "cumulative", "sum", "record"]
+)
 _FEWEST = 3  # values
 _WORTH = 0.1  # of a reward: less is no rise that training is done for
 
@@ -89,4 +146,3 @@ def _numbers(line: str) -> Iterable[tuple[str, float]]:
         begin = found.end()
         if label:
             yield label, float(found[0])
-

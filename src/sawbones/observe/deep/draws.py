@@ -105,11 +105,13 @@ def measure(graph: OpGraph, root: torch.Tensor) -> dict[str, Any] | None:
 
 
 def _term(graph: OpGraph, weighed: Sequence[RawOp]) -> list[Any]:
-    own = {ref.id for op in weighed for ref in op.outputs}
+    made = [ref for op in weighed for ref in op.outputs]
+    own = {ref.id for ref in made}
     last = weighed[-1]
-    for op in graph.after(ref for op in weighed for ref in op.outputs):
+    for op in graph.after(made):
         trained = {ref.id for ref in op.inputs if ref.requires_grad}
-        if trained and trained <= own and not op.silent:
+        goes_on = any(ref.requires_grad for ref in op.outputs) and not op.silent
+        if goes_on and trained <= own:
             own |= {ref.id for ref in op.outputs}
             last = op
     return list(dict.fromkeys(op.site for op in (last, weighed[-1]) if op.site is not None))

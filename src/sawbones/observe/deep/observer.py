@@ -224,7 +224,6 @@ class DeepObserver:
         )
 
     # -- analysing
-    # ----------------------------------------------------------------------------------------------------
 
     def _analyse(self, root: torch.Tensor | None) -> None:
         self._analysed = True
@@ -462,7 +461,6 @@ class DeepObserver:
         )
 
     # -- probing, crashing
-    # ----------------------------------------------------------------------------------------------
 
     def _run_probes(self) -> None:
         done = (c for c in self._modules.top_calls if c.output is not None)
@@ -509,7 +507,6 @@ class DeepObserver:
         return {"modules": chain, "operator": operator, "last_operators": last}
 
     # -- containing
-    # ---------------------------------------------------------------------------------------------------
 
     def _tops(self) -> list[nn.Module]:
         known = list(self._roots())

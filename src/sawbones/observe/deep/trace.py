@@ -100,7 +100,9 @@ class Ref:
 
 _CHECKPOINTING = os.path.join("torch", "utils", "checkpoint.py")
 _DISTRIBUTIONS = os.path.join("torch", "distributions") + os.sep
-_WRITTEN_IN_PYTHON = tuple(os.path.join("torch", f) for f in ("_tensor.py", "functional.py"))
+_WRITTEN_IN_PYTHON = tuple(
+    os.path.join("torch", name) for name in ("_tensor.py", "functional.py", "overrides.py")
+)
 
 
 class _Entry:

@@ -34,7 +34,7 @@ def _owners(fn: str) -> Iterable[Any]:
 
 
 def _below(cls: type) -> set[type]:
-    found = set(cls.__subclasses__())
+    found: set[type] = set(cls.__subclasses__())
     return found.union(*(_below(c) for c in found))
 
 

@@ -45,7 +45,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
 
 def _policy(bench: Bench, params: dict[str, Any], run: Run) -> Verdict:
     remedy = Remedy("draws_turned", params)
-    turned = bench.rerun([remedy], max_steps=run.num_steps)
+    # To its end: episodes that last longer take more steps.
+    turned = bench.rerun([remedy])
     printed = rewards(bench.log_tail.splitlines())
     known = rewards(text for _, text in run.lines)
     pairs = [(known[label], printed[label]) for label in known if label in printed]

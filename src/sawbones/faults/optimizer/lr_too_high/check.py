@@ -50,6 +50,7 @@ from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ORDINARY_UPDATE
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.divergence import end_cost, first_trouble, least_mean_end, recent_ratio
+from sawbones.stats.drawn_losses import drawn_losses
 from sawbones.stats.levels import level, part
 from sawbones.stats.protocol import update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
@@ -86,6 +87,8 @@ def check(run: Run) -> Iterator[Finding]:
     recent = recent_ratio(ratios, trouble)
     if trouble is not None and ORDINARY_UPDATE.undercut_by(recent):
         return  # ordinary steps until the loss left: a gradient or a batch threw it
+    if np.all(np.isfinite(losses)) and drawn_losses(run):
+        raise NothingToJudge("the loss weighs what was drawn anew on every step: it has no level")
     peak, middle = float(np.max(known)), float(np.median(known))
     often = ORDINARY_UPDATE.reached_by(middle)
     if not often and not limits.LARGEST_UPDATE.suspected_by(peak):
