@@ -12,8 +12,11 @@ from torch.distributions import Categorical, Independent, Normal
 from torch.nn import functional as F
 
 from sawbones import faults
+from sawbones.faults.loss.wrong_sign import trial
+from sawbones.schema import Ending, Finding, Run, Site
 from sawbones.schema.populations import CopiedRows
 from sawbones.stats.printed_series import is_ahead, rewards
+from sawbones.trials.remedies.draws_turned import turning
 
 STATES = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
 ACTIONS = torch.arange(24) % 3
@@ -178,3 +181,53 @@ def test_states_that_the_model_acts_in_are_no_copies_of_rows(tmp_path):
     undrawn = replace(run, deep=tuple(replace(d, probes={}) for d in run.deep))
     assert not faults.read(run, "evaluation.leak-contamination").findings
     assert faults.read(undrawn, "evaluation.leak-contamination").findings
+
+
+class _Recorder:
+    def __init__(self, site):
+        self.facts, self.sites = {}, self
+        self._site = site
+
+    def find(self, frame):
+        return self._site
+
+
+def _slope(log_prob, line):
+    scores = torch.zeros(1, 3, requires_grad=True)
+    recorder = _Recorder(Site("train.py", line))
+    places = {("train.py", 7, "log_prob")}
+    turned = turning(recorder, log_prob, "log_prob", places, [])
+    turned(Categorical(logits=scores), torch.tensor([0])).sum().backward()
+    return float(scores.grad[0, 0]), recorder.facts
+
+
+def test_the_trial_turns_the_gradient_at_its_lines_alone():
+    right, untouched = _slope(Categorical.log_prob, 8)
+    wrong, told = _slope(Categorical.log_prob, 7)
+    assert right > 0 and wrong == -right
+    assert told["remedies"] == {"draws_turned": 1} and not untouched
+
+
+class _Bench:
+    """Runs nothing: what a second run printed, and that it was treated."""
+
+    def __init__(self, printed):
+        self.log_tail = printed
+
+    def rerun(self, remedies):
+        return replace(_said(()), remedies={remedies[0].name: 1})
+
+
+def _said(scores):
+    lines = tuple((i, f"score {s}") for i, s in enumerate(scores))
+    return Run("train.py", (), "", {}, Ending("finished"), lines=lines)
+
+
+@pytest.mark.parametrize(
+    ("scores", "outcome"),
+    [((12, 30, 60, 80), "confirmed"), ((12, 11, 12, 10), "refuted"), ((), "open")],
+)
+def test_the_trial_goes_by_what_is_printed(scores, outcome):
+    bench = _Bench("\n".join(f"score {s}" for s in scores))
+    found = Finding("loss.wrong-sign", "suspected", 0.0, "", (), (), params={"places": []})
+    assert trial.run(bench, found, _said((12, 10, 9, 9.5))).outcome == outcome

@@ -24,7 +24,7 @@ def install(recorder: Any, places: Sequence[Sequence[Any]]) -> None:
     for fn in {fn for _, _, fn in wanted}:
         busy: list[str] = []
         for owner in _owners(fn):
-            setattr(owner, fn, _turning(recorder, getattr(owner, fn), fn, wanted, busy))
+            setattr(owner, fn, turning(recorder, getattr(owner, fn), fn, wanted, busy))
 
 
 def _owners(fn: str) -> Iterable[Any]:
@@ -38,7 +38,7 @@ def _below(cls: type) -> set[type]:
     return found.union(*(_below(c) for c in found))
 
 
-def _turning(
+def turning(
     recorder: Any, original: Any, fn: str, wanted: set[tuple[str, int, str]], busy: list[str]
 ) -> Any:
     def turned(*args: Any, **kwargs: Any) -> Any:
