@@ -124,7 +124,9 @@ LATE = (
     HEAD
     + """
 def join(samples):
-    padded = [text + [0] * (6 - len(text)) for text in samples]  # ROOT
+    padded = []
+    for text in samples:
+        padded.append(text + [0] * (6 - len(text)))  # ROOT
     return torch.tensor(padded)
 
 texts = [[1] * (2 + number % 4) for number in range(20)] + [[1] * 9]
