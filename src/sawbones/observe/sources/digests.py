@@ -29,7 +29,7 @@ def raw_digest(value: Any) -> int | None:
 
 
 def _of_list(value: Sequence[Any]) -> int | None:
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     digest = len(value)
     with contextlib.nullcontext() if torch is None else torch._C.DisableTorchFunction():
         for part in value:
