@@ -234,6 +234,20 @@ class TestDoesNotGeneralise:
         early = drawn(falling(), evaluations=[(119, None)], facts=_hits(0.2, first=10))
         assert "no loss of the trained kind" in blind(early, "does-not-generalise")
 
+    def test_what_was_learned_by_heart_alone_does_not_carry_over(self) -> None:
+        slow, flat = noisy(np.linspace(1.386, 1.3, 132)), noisy(np.full(132, 1.386))
+
+        def told(losses: np.ndarray, share: float) -> Symptom | None:
+            run = drawn(losses, evaluations=[(len(losses) - 1, None)], facts=_hits(share))
+            return seen(run, "does-not-generalise")
+
+        found = told(slow, 0.2)
+        assert found is not None
+        assert found.text.startswith("evaluation is right in 20.0% of 400 answers")
+        assert told(slow, 0.4) is None
+        assert told(slow[:80], 0.2) is None
+        assert told(flat, 0.2) is None
+
 
 def _hits(share: float, first: int = 119) -> dict[str, object]:
     node = {
@@ -246,6 +260,7 @@ def _hits(share: float, first: int = 119) -> dict[str, object]:
         "result": {"mean": share, "num": 400},
         "steps": [119],
         "count": 1,
+        "hits": [[first, round(share * 400), 400]],
         "target_counts": {str(k): n for k, n in FOUR_CLASSES.items()},
     }
     passes = [{"step": first, "calls": 1, "predictions": {}}]

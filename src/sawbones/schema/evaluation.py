@@ -62,6 +62,8 @@ class Node:
     target_counts: Mapping[int, int] = field(default_factory=dict)
     # step, the number that was read off, how many values it is the mean of
     reads: tuple[tuple[int, float, int], ...] = ()
+    # of each evaluation: its step, how many answers were right, of how many
+    hits: tuple[tuple[int, int, int], ...] = ()
     read_calls: tuple[int, ...] = ()  # after which model call of the evaluation each was read off
     padding: PaddedPlaces | None = None
     blanks: BlankPlaces | None = None

@@ -178,17 +178,31 @@ def hits(run: Run) -> tuple[float, float, int] | None:
     """(share of answers that are right, share of the commonest answer, number) where evaluations
     compare guesses with labels.
     """
-    for node in run.evaluation.nodes:
-        asked = sum(node.target_counts.values())
-        if (
-            node.op == "eq"
-            and {"output", "target"} <= set(node.roles)
-            and asked
-            and node.result.num
-        ):
-            commonest = max(node.target_counts.values()) / asked
-            return node.result.mean, commonest, node.result.num
+    for node in _compared_with_labels(run):
+        return node.result.mean, _commonest(node), node.result.num
     return None
+
+
+def latest_hits(run: Run, since: float) -> tuple[float, float, int] | None:
+    """The same of the evaluations since this step."""
+    for node in _compared_with_labels(run):
+        late = [(right, of) for step, right, of in node.hits if step >= since]
+        number = sum(of for _, of in late)
+        if number:
+            return sum(right for right, _ in late) / number, _commonest(node), number
+    return None
+
+
+def _compared_with_labels(run: Run) -> Iterator[Node]:
+    """What answers are compared with is asked for, wherever it came from."""
+    for node in run.evaluation.nodes:
+        pair = len(node.roles) == 2 and node.roles.count("output") == 1
+        if node.op == "eq" and pair and node.target_counts and node.result.num:
+            yield node
+
+
+def _commonest(node: Node) -> float:
+    return max(node.target_counts.values()) / sum(node.target_counts.values())
 
 
 ERRORS = ("sub", "rsub", "square", "pow", "abs", "mean", "sum", "sqrt", "norm", *CASTS)

@@ -51,13 +51,15 @@ def learned(run: Run, probe: LabelsTold) -> bool:
     of a constant answer is not known, any fall by 15 % counts.
     """
     base = constant_answer(run, probe)
-    fresh = fresh_losses(run)
     if base is not None and held_out_loss(run) < 0.85 * base:
         return True
+    fresh = fresh_losses(run)
     if base is None or len(fresh) < 15:
         return fell(run.losses, 0.15)
-    if end_level(run.losses) < 0.8 * base:
-        return True
+    return end_level(run.losses) < 0.8 * base or new_samples_learned(fresh, base, probe)
+
+
+def new_samples_learned(fresh: npt.NDArray[np.float64], base: float, probe: LabelsTold) -> bool:
     late = fresh[-max(1, round(0.4 * len(fresh))) :]
     # The variance of a few hundred targets is itself uncertain. Where the probe finds nothing at
     # all, a fall has to exceed that.

@@ -4,7 +4,9 @@
 The best of all evaluations, by the loss that training uses, against the loss of a constant answer,
 while training ends at least a fifth below it. Where answers are compared with labels and more are
 right than the commonest class gives, nothing is wrong: a loss may rise from confident mistakes.
-Without such a loss, the hits of late evaluations decide.
+Without such a loss, the hits of the second half decide. They do as well in a run of 100 and
+more steps whose loss has come below the constant answer by less than a fifth, so by heart at most,
+where no class has more than three fifths of the labels.
 
 ## Null
 The best constant answer; for hits, the share of the commonest class with the interval of the
@@ -24,12 +26,18 @@ model evaluates in the wrong mode, or what was learned was learned by heart.
 from __future__ import annotations
 
 from sawbones.evidence import NothingToJudge
+from sawbones.evidence.by_heart import beats_the_commonest
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
-from sawbones.stats.distributions import wilson
-from sawbones.stats.evaluations import hits, validation_curve
-from sawbones.stats.levels import level, part
-from sawbones.stats.supervised import NotSupervised, Supervised, evaluated_targets, supervised
+from sawbones.stats.evaluations import hits, latest_hits, validation_curve
+from sawbones.stats.levels import Level, level, part
+from sawbones.stats.supervised import (
+    STANDARD_ERRORS,
+    NotSupervised,
+    Supervised,
+    evaluated_targets,
+    supervised,
+)
 
 CLASS = "ill"
 CALLED = (
@@ -52,34 +60,31 @@ def look(run: Run) -> Symptom | None:
     except NotSupervised as why:
         raise NothingToJudge(str(why)) from None
     end = level(part(task.losses, 0.75, 1.0))
-    if not limits.LEARNED_TRAINING.kept_by(end.mean / task.constant):
-        return None
     trained = f"; training ends at {end.mean:.4g}, a constant answer scores {task.constant:.4g}"
-    counted = hits(run)
-    if counted is not None and _beats_the_commonest(*counted):
+    if not limits.LEARNED_TRAINING.kept_by(end.mean / task.constant):
+        return _by_heart(run, task, end, trained)
+    counted, latest = hits(run), latest_hits(run, run.num_steps // 2)
+    if any(beats_the_commonest(*found) for found in (counted, latest) if found is not None):
         return None
     if number:
         return _by_loss(run, task, number, trained)
-    if counted is None or not _evaluates_late(run):
+    if latest is None:
         raise NothingToJudge("the last evaluations take no loss of the trained kind")
-    return _by_hits(run, *counted, trained)
+    return _by_hits(*latest, trained, run)
 
 
-def _beats_the_commonest(share: float, commonest: float, number: int) -> bool:
-    """By the upper end of the interval: over all evaluations, the first ones among them."""
-    upper = wilson(share * number, number)[1]
-    return limits.HITS_OVER_COMMONEST.passed_by(upper - commonest)
+def _by_heart(run: Run, task: Supervised, end: Level, trained: str) -> Symptom | None:
+    """What little training has gained does not carry over."""
+    counted = hits(run)
+    gained = end.mean + STANDARD_ERRORS * end.error < task.constant
+    if counted is None or not gained or not limits.STEPS_FOR_PACE.reached_by(run.num_steps):
+        return None
+    if beats_the_commonest(*counted) or not limits.EVEN_CLASSES.kept_by(counted[1]):
+        return None
+    return _by_hits(*counted, trained, run)
 
 
-def _evaluates_late(run: Run) -> bool:
-    """Hits are counted over all evaluations: only where none of them is early do they tell how the
-    run ends.
-    """
-    steps = [entry.step for entry in run.evaluation.passes]
-    return bool(steps) and min(steps) >= run.num_steps // 2
-
-
-def _by_hits(run: Run, share: float, commonest: float, number: int, trained: str) -> Symptom | None:
+def _by_hits(share: float, commonest: float, number: int, trained: str, run: Run) -> Symptom:
     if limits.ONE_CLASS_PREVAILS.passed_by(commonest):
         raise NothingToJudge("one class has most of the labels: hits tell little")
     if not limits.TARGETS_TO_TELL.reached_by(number):
@@ -87,8 +92,8 @@ def _by_hits(run: Run, share: float, commonest: float, number: int, trained: str
     return Symptom(
         "",
         CLASS,
-        f"evaluation is right in {share:.1%} of {number} answers, the commonest class alone gives "
-        f"{commonest:.1%}{trained}",
+        f"evaluation is right in {share:.1%} of {number} answers, the commonest class "
+        f"alone gives {commonest:.1%}{trained}",
         share,
         commonest,
         (0, run.num_steps - 1),

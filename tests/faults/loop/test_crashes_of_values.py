@@ -204,6 +204,16 @@ for x, y in DataLoader(TensorDataset(torch.rand(5, 4), torch.ones(5)), batch_siz
     scores = scorer(x)
     criterion(scores, y)
 """
+LOST_IN_LOOP = """
+scorer = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
+optimizer = torch.optim.SGD(scorer.parameters(), lr=0.1)
+for x, y in DataLoader(TensorDataset(torch.rand(5, 4), torch.ones(5)), batch_size=2):
+    scores = scorer(x).squeeze()  # ROOT
+    loss = nn.functional.binary_cross_entropy(scores, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 TUPLE_OF_ARRAYS = """
 def score(answers):
     guesses = answers  # ROOT
@@ -215,7 +225,8 @@ CASES = {
     "list of graphs": (LIST_OF_TENSORS, "loop.api-misuse", "torch.stack(chances)"),
     "all frozen": (ALL_FROZEN, "loss.not-scalar", "Freeze before"),
     "no return": (NO_RETURN, "pipeline.wrong-unpacking", "on every way through coder"),
-    "lost axis": (LOST_AXIS, "model.shape-mismatch", "never squeeze() alone"),
+    "lost axis": (LOST_AXIS, "model.missing-batch-axis", "never squeeze() alone"),
+    "lost axis in the loop": (LOST_IN_LOOP, "model.missing-batch-axis", "never squeeze() alone"),
     "tuple of arrays": (TUPLE_OF_ARRAYS, "pipeline.wrong-unpacking", "guesses[0]"),
     "key": (KEY, "pipeline.missing-key", "'D00'"),
     "position": (POSITION, "pipeline.missing-key", "the shorter one (3)"),

@@ -339,7 +339,7 @@ CASES = {
     "handed to a nested one": (NESTED, "model.wrong-dtype", "out of the nn.Sequential"),
     "one column": (ONE_COLUMN, "model.wrong-dtype", "BCEWithLogitsLoss"),
     "halved": (HALVED, "model.shape-mismatch", "divisible by 2"),
-    "squeezed away": (SQUEEZED_AWAY, "model.shape-mismatch", "squeeze(-1)"),
+    "squeezed away": (SQUEEZED_AWAY, "model.missing-batch-axis", "squeeze(-1)"),
 }
 
 

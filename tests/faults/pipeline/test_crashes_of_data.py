@@ -120,12 +120,27 @@ for x in loader:
     pass
 """
 )
+LATE = (
+    HEAD
+    + """
+def join(samples):
+    padded = []
+    for text in samples:
+        padded.append(text + [0] * (6 - len(text)))  # ROOT
+    return torch.tensor(padded)
+
+texts = [[1] * (2 + number % 4) for number in range(20)] + [[1] * 9]
+for batch in DataLoader(texts, batch_size=21, collate_fn=join):
+    pass
+"""
+)
 CASES = {
     "one more": (THREE, "pipeline.wrong-unpacking", "x, y, extra1"),
     "state of a recurrent layer": (STATE, "pipeline.wrong-unpacking", "out[0]"),
     "batch is a list": (OF_LIST, "pipeline.wrong-unpacking", "batch[0]"),
     "a sample differs": (RAGGED, "pipeline.ragged-batch", "pad"),
     "stack": (STACKED, "pipeline.ragged-batch", "pad"),
+    "one too long comes late": (LATE, "pipeline.ragged-batch", "pad"),
     "list of tensors": (TENSORS, "pipeline.ragged-batch", "torch.stack(rows)"),
     "worker": (UNPICKLABLE, "pipeline.worker-crash", "num_workers=0"),
     "keys of a dict": (KEYS, "pipeline.wrong-unpacking", "batch['pixels']"),

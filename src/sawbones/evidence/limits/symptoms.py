@@ -86,6 +86,11 @@ ONE_CLASS_PREVAILS = Limit(
     "share of the labels",
     "where one class has four fifths, a good model may well score no better by counting hits",
 )
+EVEN_CLASSES = Limit(
+    0.6,
+    "share of the labels",
+    "a model that has learned a little about rare classes may still answer with the commonest one",
+)
 HITS_OVER_COMMONEST = Limit(
     0.02, "share of the answers", "one in fifty above the commonest class, by the upper end"
 )

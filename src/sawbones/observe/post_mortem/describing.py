@@ -26,7 +26,7 @@ from sawbones.schema.crash import Bound, Construction
 from sawbones.schema.site import Site
 
 MOST_ITEMS = 8
-MOST_SAMPLES = 256  # of a list that holds nothing but tensors: the one that differs may come late
+MOST_SAMPLES = 256  # of a list: the one that differs may come late
 MOST_KEYS = 12
 MOST_TEXT = 80
 MOST_MASKED = 4096  # characters of a text that are looked through for secrets
@@ -81,6 +81,24 @@ _LIBRARIES = ("torch", "numpy", "pandas", "transformers", "lightning", "pytorch_
 Built = Callable[[nn.Module, Site], Construction]
 Lines = Callable[[Mapping[str, types.FunctionType], list[str]], dict[str, Site]]
 LayersUnkept = Callable[[nn.Module], Unkept]
+
+
+def _up_to_odd_one(items: list[Any]) -> list[Any]:
+    """The first few; where one that has another size than all before it comes later, up to it."""
+    sizes = [_size_of(item) for item in items]
+    others = (number for number, size in enumerate(sizes) if size != sizes[0])
+    known = bool(items) and None not in sizes
+    return items[: max(MOST_ITEMS, next(others, -1) + 1 if known else 0)]
+
+
+def _size_of(item: object) -> tuple[int, ...] | None:
+    array = getattr(sys.modules.get("numpy"), "ndarray", torch.Tensor)
+    if issubclass(type(item), (torch.Tensor, array)):
+        return tuple(item.shape)  # type: ignore[attr-defined]
+    for form in (list, tuple):
+        if issubclass(type(item), form):
+            return (form.__len__(item),)  # type: ignore[arg-type]
+    return None
 
 
 def _beginning(text: str) -> str:
@@ -189,7 +207,7 @@ class Describer:
         length = form.__len__(value)
         first = [form.__getitem__(value, i) for i in range(min(length, MOST_SAMPLES))]
         if not all(issubclass(type(item), torch.Tensor) for item in first):
-            first = first[:MOST_ITEMS]
+            first = _up_to_odd_one(first)
         texts = [_beginning(t) for t in first if type(t) is str]
         items = tuple(self(item, depth - 1) for item in first) if depth > 0 else ()
         return Bound("sequence", name, home, length=length, items=items, keys=tuple(texts))

@@ -23,6 +23,7 @@ from sawbones.observe.signals.met_values import (
     MAX_ELEMENTS,
     MAY_MEET,
     MEETS,
+    note_hits,
     note_values,
 )
 from sawbones.observe.signals.scored import LABEL_READS, Scored
@@ -47,6 +48,8 @@ _SILENT = frozenset(
         "_set_grad_enabled",
     }
 )
+# What is given second lends its shape or its type alone.
+_SHAPED_AS = frozenset({"view_as", "reshape_as", "expand_as", "type_as"})
 _DROPS = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
 )
@@ -252,6 +255,8 @@ class EvaluationLog:
             self._same(args, result)
         if name in _SILENT or not self._tags:
             return
+        if name in _SHAPED_AS:
+            args, kwargs = args[:1], {}
         given = [t for _, t in tensors_in((args, dict(kwargs)))]
         tags = self._tags_of(given)
         if name in LABEL_READS:
@@ -279,12 +284,24 @@ class EvaluationLog:
         if node["count"] <= 200:
             note_values(node, given, outputs)
         if name == "eq":
-            if self.on_equal is not None and sorted(roles)[1:] == ["output"] and outputs:
-                self.on_equal(given[1 - roles.index("output")], outputs[0])
+            self._equal(node, given, roles, outputs)
             self._tag_targets(given, tags)
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
+
+    def _equal(
+        self,
+        node: dict[str, Any],
+        given: list[torch.Tensor],
+        roles: tuple[str, ...],
+        outputs: list[torch.Tensor],
+    ) -> None:
+        if roles.count("output") == 1 and len(roles) == 2 and outputs:
+            asked = given[1 - roles.index("output")]
+            note_hits(node, self._step, outputs[0], asked)
+        if self.on_equal is not None and sorted(roles)[1:] == ["output"] and outputs:
+            self.on_equal(given[1 - roles.index("output")], outputs[0])
 
     def _tell_targets(self, name: str, given: list[torch.Tensor], roles: tuple[str, ...]) -> None:
         if self.on_target is None or "output" not in roles or name not in MEETS | MAY_MEET:

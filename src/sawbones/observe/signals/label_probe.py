@@ -5,8 +5,9 @@ Two readings, each of at most 600 samples: `batches`, the pairs that reached the
 while training; and `dataset`, the training loader's data set in its own order, read for at most two
 seconds after the run has ended. A nearest-neighbour vote and a ridge fit on half of the samples
 predict the other half; the score is compared with the same on permuted labels, for classes also how
-far the predicted share of a class goes with the class. Token targets of
-every position are judged by what one input token says about its target.
+far the predicted share of a class goes with the class. Long signals are read by their spectra as
+well: where in them something sounds says nothing, and means over stretches are all alike. Token
+targets of every position are judged by what one input token says about its target.
 """
 
 from __future__ import annotations
@@ -206,34 +207,58 @@ def features(value: Any) -> Floats:
         flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
     if len(flat) <= _FEATURES:
         return flat.copy()  # not the script's own memory
-    starts, widths = _stretches(len(flat))
+    starts, widths = _stretches(len(flat), _FEATURES)
     means: Floats = np.add.reduceat(flat, starts) / widths
     return means
 
 
 @lru_cache(maxsize=16)
-def _stretches(size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _stretches(size: int, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where each feature begins in a row of values, and how many values it is the mean of."""
-    edges = np.linspace(0, size, _FEATURES + 1).astype(np.int64)
+    edges = np.linspace(0, size, number + 1).astype(np.int64)
     return edges[:-1], np.diff(edges)
 
 
 def probe_best(inputs: list[Any], orders: list[list[float]]) -> tuple[int, LabelsTold | None]:
     """Which of several labels for the same inputs they tell best, and how well."""
-    x = _standardised(inputs)
-    if x.shape[1] == 0:
+    views = _views(inputs)
+    if not views:
         return 0, None
-    samples = _Samples(x)
     scores = []
     for labels in orders:
         y = np.asarray(labels, np.float64)
-        scores.append((_class_score if _are_classes(y) else _value_score)(samples, y))
+        scores.append(_most(_class_score if _are_classes(y) else _value_score, views, y))
     best = int(np.argmax(scores))
     return best, probe_pairs(inputs, orders[best], num_in_row=0)
 
 
-def _standardised(inputs: list[Any]) -> Floats:
-    rows = [features(x) for x in inputs]
+def _views(inputs: list[Any]) -> list[_Samples]:
+    """The inputs as they are, and as spectra where they are long signals."""
+    rows = [_standardised([features(x) for x in inputs])]
+    spectra = [_spectrum(x) for x in inputs]
+    known = [s for s in spectra if s is not None]
+    if len(known) == len(inputs):
+        rows.append(_standardised(known))
+    return [_Samples(x) for x in rows if x.shape[1]]
+
+
+def _most(score: Callable[[_Samples, Floats], float], views: list[_Samples], y: Floats) -> float:
+    return max(score(samples, y) for samples in views)
+
+
+def _spectrum(value: Any) -> Floats | None:
+    """How strong each band of frequencies is in one long signal; None for anything else."""
+    row = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
+    if row.numel() <= _FEATURES or not row.is_floating_point() or row.squeeze().dim() != 1:
+        return None
+    signal = np.nan_to_num(row.detach().cpu().to(torch.float64).flatten().numpy())
+    power = np.abs(np.fft.rfft(signal)) ** 2
+    starts, widths = _stretches(len(power), min(_FEATURES, len(power)))
+    bands: Floats = np.sqrt(np.add.reduceat(power, starts) / widths)
+    return bands
+
+
+def _standardised(rows: list[Floats]) -> Floats:
     width = min(len(r) for r in rows)
     x = np.stack([r[:width] for r in rows])
     spread = x.std(0)
@@ -246,21 +271,20 @@ def _are_classes(y: Floats) -> bool:
 
 
 def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> LabelsTold | None:
-    x = _standardised(inputs)
+    views = _views(inputs)
     y = np.asarray(labels, np.float64)
-    if x.shape[1] == 0 or len(np.unique(y)) < 2:
+    if not views or len(np.unique(y)) < 2:
         return None
     classes = _are_classes(y)
     score = _class_score if classes else _value_score
     rng = np.random.default_rng(0)
-    samples = _Samples(x)
-    own = score(samples, y)
+    own = _most(score, views, y)
     others = [rng.permutation(y) for _ in range(NUM_PERMUTATIONS)]
-    null = np.array([score(samples, labels) for labels in others])
+    null = np.array([_most(score, views, labels) for labels in others])
     z = float((own - null.mean()) / (null.std() + 1e-3))
     if classes:
         # Where one class is common, answers hardly change while the odds do.
-        odds = np.array([_odds_score(samples, labels) for labels in (y, *others)])
+        odds = np.array([_most(_odds_score, views, labels) for labels in (y, *others)])
         z = max(z, float((odds[0] - odds[1:].mean()) / (odds[1:].std() + 1e-3)))
     shares = np.unique(y, return_counts=True)[1] / len(y)
     return LabelsTold(
@@ -271,25 +295,25 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> Labe
         float(null.std() + 1e-9),
         z,
         float(-(shares * np.log(shares)).sum()) if classes else float(y.var()),
-        _best_pairing(x[:num_in_row], y[:num_in_row], score),
+        _best_pairing(inputs[:num_in_row], y[:num_in_row], score),
     )
 
 
 def _best_pairing(
-    x: Floats, y: Floats, score: Callable[[_Samples, Floats], float]
+    inputs: list[Any], y: Floats, score: Callable[[_Samples, Floats], float]
 ) -> Pairing | None:
     """Simple ways to come apart: shifted by a few rows, reversed. Judged on the rows read one after
     another.
     """
-    if len(y) < 40:
+    views = _views(inputs) if len(y) >= 40 else []
+    if not views:
         return None
-    samples = _Samples(x)
     pairings = {f"shifted by {k}": np.roll(y, k) for k in (-2, -1, 1, 2)} | {
         "reversed": y[::-1].copy()
     }
-    scores = {name: score(samples, labels) for name, labels in pairings.items()}
+    scores = {name: _most(score, views, labels) for name, labels in pairings.items()}
     name = max(scores, key=lambda n: scores[n])
-    return Pairing(name, scores[name], score(samples, y))
+    return Pairing(name, scores[name], _most(score, views, y))
 
 
 class _Samples:

@@ -8,6 +8,7 @@ import torch
 
 MAX_CLASSES = 64
 MAX_ELEMENTS = 1 << 18
+MAX_HITS = 200  # evaluations, the latest
 _DIFFERS = frozenset({"sub", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"})
 
 # where predictions meet what was asked for
@@ -39,7 +40,19 @@ def note_values(
         _compare_reals(node, first, second)
     if name == "eq" and is_pair:
         _compare(node, first, second)
-        _count_targets(node, second)
+        _count_targets(node, first if node["roles"][0] != "output" else second)
+
+
+def note_hits(node: dict[str, Any], step: int, equal: torch.Tensor, target: torch.Tensor) -> None:
+    """Of each evaluation: how many answers were right, and of how many."""
+    if target.device.type != "cpu" or target.is_floating_point() or equal.numel() > MAX_ELEMENTS:
+        return
+    seen = node.setdefault("hits", [])
+    if not seen or seen[-1][0] != step:
+        seen.append([step, 0, 0])
+        del seen[:-MAX_HITS]
+    seen[-1][1] += int(equal.sum())
+    seen[-1][2] += equal.numel()
 
 
 def _widen(summary: dict[str, Any], tensor: torch.Tensor) -> None:
@@ -140,7 +153,8 @@ def _compare_reals(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> No
 def _count_targets(node: dict[str, Any], target: torch.Tensor) -> None:
     if (
         target.device.type != "cpu"
-        or target.dim() != 1
+        or target.dim() == 0
+        or target.numel() != max(target.shape)
         or target.is_floating_point()
         or target.numel() > MAX_ELEMENTS
     ):

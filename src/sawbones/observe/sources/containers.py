@@ -104,17 +104,6 @@ def _set_field(value: Any, row: int, key: Any, new: Any) -> None:
         value[row] = type(value[row])(changed)
 
 
-def raw_digest(value: Any) -> int | None:
-    """Of the memory of a large array or tensor: cheaper than its rows where nothing has changed."""
-    kind = kind_of(value)
-    if kind not in ("array", "tensor"):
-        return None
-    plain = as_array(value, kind)
-    if plain is None or plain.dtype.kind == "O" or not 1 << 18 < plain.size <= MAX_VALUES:
-        return None
-    return zlib.crc32(np.ascontiguousarray(plain).view(np.uint8).data)
-
-
 def kind_of(value: Any) -> str | None:
     """array, tensor, table, column, texts, tokens, numbers, lists, records or tuples."""
     torch = sys.modules.get("torch")

@@ -32,11 +32,11 @@ from sawbones.observe.sources.containers import (
     held_rows,
     held_values,
     label_column,
-    raw_digest,
     read,
     scramble_columns,
     turn_labels,
 )
+from sawbones.observe.sources.digests import raw_digest
 from sawbones.observe.sources.left_out import left_out
 from sawbones.observe.sources.matching import matched, place_of
 from sawbones.observe.sources.neighbours import neighbours
@@ -129,13 +129,16 @@ class SourceLog:
         """`line` has been executed in this frame, and the frame stands before its next one."""
         if self.done or self.why:
             return
-        began = time.perf_counter()
+        began = time.thread_time()  # how busy the machine is must not decide what is seen
         scope = variables_of(frame)
         if self._change is not None:
             self._apply(frame, scope)
         self._events += 1
+        looked_at: set[int] = set()
         for name, value in held_rows(scope):
-            self._note(frame, line, depth, name, value)
+            if id(value) not in looked_at:  # under several names it is one container
+                looked_at.add(id(value))
+                self._note(frame, line, depth, name, value)
         for name, small in held_values(scope):
             digest = _digest(small)
             key = (frame.f_code, name)
@@ -143,7 +146,7 @@ class SourceLog:
                 self._values[key] = digest
                 site = self._site(frame, line)
                 self._trace.append((site, name, digest.hex(), self._caller(frame)))
-        self._spent += time.perf_counter() - began
+        self._spent += time.thread_time() - began
         if self._spent > MAX_SECONDS or len(self._versions) > MAX_VERSIONS:
             self.why = "the script holds more data than could be followed line by line"
 
@@ -174,9 +177,9 @@ class SourceLog:
 
     def _has_room(self, key: tuple[Any, int], rows: Rows) -> bool:
         """Whether a large container is noted by itself. One that is filled row by row is noted
-        once, as it is in the end.
+        once, as it is in the end; one that holds the same rows in another order once more.
         """
-        if key in self._filled:
+        if key in self._filled and not _is_reordered(self._versions[self._filled[key]].rows, rows):
             self._versions[self._filled[key]].rows = rows
             return False
         self._large += rows.numbers.size
@@ -431,6 +434,10 @@ def _followed(call: Call) -> FollowedCall:
 
 def _digest(values: Any) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).digest()
+
+
+def _is_reordered(before: Rows, after: Rows) -> bool:
+    return np.array_equal(np.sort(before.hashes), np.sort(after.hashes))
 
 
 def _turn(change: RowChange, value: Any, column: int, rows: Places) -> bool:

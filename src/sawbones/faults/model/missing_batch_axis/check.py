@@ -3,7 +3,9 @@
 ## What it sees
 The record of a crash: a layer of torch that was given a value with fewer axes than it takes, an
 image layer that read a batch of images without channels as one image, an axis that was asked for
-(dim=1, x[:, 0]) and that the value does not have. Fires on the step of the crash.
+(dim=1, x[:, 0]) and that the value does not have, a value without any axis beside one of a single
+row, or among others that are joined, where the line that made it squeezes. Fires on the step of the
+crash.
 
 ## Why it matters
 The script ends here, often only in the last batch, or when a single sample is predicted.
@@ -50,6 +52,7 @@ from sawbones.stats.crashes import (
 )
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
+from sawbones.stats.lost_axes import LostAxis, lost_axis
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
@@ -79,6 +82,10 @@ _DROPPING = ("squeeze", "squeeze_", "select", "__getitem__")
 
 def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
+    lost = lost_axis(run, call) if call is not None else None
+    if call is not None and lost is not None:
+        yield _squeezed(run, call, lost)
+        return
     indexed = _index(run, call) if call is not None else None
     if call is None or not (call.tensors or indexed):
         raise NothingToJudge("no operation of torch refused a tensor")
@@ -90,6 +97,23 @@ def check(run: Run) -> Iterator[Finding]:
     if found is not None:
         given, wanted, what = found
         yield _missing(run, call, given, wanted, what)
+
+
+def _squeezed(run: Run, call: Refusal, lost: LostAxis) -> Finding:
+    return explained(
+        run,
+        lost.what,
+        (*lost.sites, call.frame.site),
+        Fix(
+            "Name the axis that may go where the values are made: squeeze(-1) or squeeze(1), never "
+            "squeeze() alone, which takes the axis of a batch of one as well."
+        ),
+        expected=lost.expected,
+        got=lost.got,
+        because=f"squeeze() takes every axis of size 1, {since(run)}",
+        sizes=[Size(g.name, written(g.bound.shape)) for g in call.tensors[:3]],
+        exactly=(0, 1),
+    )
 
 
 def _lost_before_the_loss(run: Run, call: Refusal) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ from dataclasses import replace
 from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Assignment, Bound, CrashFrame, Finding, Fix, Run, Site, Size
+from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_branches import condition_of
 from sawbones.stats.crash_clashes import (
     VIEWING,
@@ -56,14 +56,11 @@ from sawbones.stats.crash_clashes import (
 from sawbones.stats.crash_origins import brought_in, sites
 from sawbones.stats.crash_shapes import broadcast_clash, joining_clash, product_clash, written
 from sawbones.stats.crash_sides import HALVED, feature_maps, halved_side, numbers_of
-from sawbones.stats.crashes import Given, Refusal, crash, frame_of, inner_frame, makers, refusal
+from sawbones.stats.crashes import Given, Refusal, crash, frame_of, makers, refusal
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
+from sawbones.stats.lost_axes import lost_axis
 
-SQUEEZED = (
-    "Name the axis that may go where the values are made: squeeze(-1) or squeeze(1), never "
-    "squeeze() alone, which takes the axis of a batch of one as well."
-)
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
@@ -97,6 +94,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if any(g.bound.kind in ("sequence", "mapping") for g in call.given[:2]) and _of_loss(call):
         return  # a tuple was not taken apart
+    if lost_axis(run, call) is not None:
+        return  # no shape of another kind, but an axis too few
     sides = _sides(run, call)
     clash = (
         _loss(call, sides)
@@ -122,12 +121,7 @@ def check(run: Run) -> Iterator[Finding]:
     if clash.fix.endswith(HALVED):
         texts = [o.text for o in call.expression.operands]
         roots = [*sites(brought_in(run, *(g.name for g in sides[:2]), *texts)), *roots]
-    lost = [] if roots else _lost_axis(run, sides)
-    if lost:
-        clash = replace(clash, fix=SQUEEZED)
-    roots = roots or lost
     roots = roots or [*_rows_changed(run, sides)]
-    roots = roots or [*(_squeezing(run, call) if call.name in _JOINING else ())]
     roots = roots or [*(_built(run, g) for g in sides[:2]), *(a.site for a in made[:1])]
     because = "; ".join(
         f"{a.name} comes from {a.text} (line {a.site.line})" for a in made[:2] if a.text
@@ -317,7 +311,7 @@ def _joined(call: Refusal) -> Clash | None:
         return None
     number, place = clash
     if not all(shapes):
-        return _axis_squeezed(call, shapes)
+        return _without_axis(call, shapes)
     first, other = shapes[0], shapes[number]
     sizes = (len(other), len(first)) if place == -1 else (other[place], first[place])
     what = "number of axes" if place == -1 else f"size along axis {place}"
@@ -338,47 +332,13 @@ def _joined(call: Refusal) -> Clash | None:
     )
 
 
-def _squeezing(run: Run, call: Refusal) -> list[Site]:
-    """Where the values of a list lose their axis: in the lines that they come from, or in the
-    forward pass of the module that makes them.
-    """
-    frame = call.frame
-    names = {o.text for o in call.expression.operands if o.bound is not None and o.bound.items}
-    added = [a for a in frame.assignments if a.how == "append" and a.name in names]
-    lines = [*added, *(m for a in added for name in a.reads for m in makers(run, name))]
-    return _squeezed_at(frame, lines) or [a.site for a in added[:1]]
-
-
-def _squeezed_at(frame: CrashFrame, lines: Sequence[Assignment]) -> list[Site]:
-    for made in lines:
-        modules = [frame.values[name] for name in made.calls if name in frame.values]
-        inside = [m.lines["squeeze"] for m in modules if "squeeze" in m.lines]
-        if "squeeze" in made.calls or inside:
-            return [*inside, made.site]
-    return []
-
-
-def _lost_axis(run: Run, sides: list[Given]) -> list[Site | None]:
-    """One side has no axis and the other one of a single row: a squeeze() took the batch's."""
-    shapes = [g.bound.shape for g in sides[:2]]
-    if () not in shapes or (1,) not in shapes:
-        return []
-    side = sides[shapes.index(())]
-    frame = inner_frame(crash(run))
-    given = makers(run, side.name)
-    called = [frame.values[n] for n in (side.name.partition("(")[0],) if n in frame.values]
-    inside = [m.lines["squeeze"] for m in called if "squeeze" in m.lines]
-    return [*inside, *_squeezed_at(frame, given)]
-
-
-def _axis_squeezed(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
-    """One of the values has no axis at all: a batch of one lost its own."""
+def _without_axis(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
     number = next(i for i, shape in enumerate(shapes, start=1) if not shape)
     return Clash(
-        f"{call.name} joins {len(shapes)} values, and number {number} has no axis left",
+        f"{call.name} joins {len(shapes)} values, and number {number} has no axis",
         f"an axis in each of them, as in {written(max(shapes, key=len))}",
         f"a single number in place {number}",
-        SQUEEZED,
+        "Give single numbers an axis before they are joined: value.reshape(1).",
         (0, 1),
     )
 

@@ -181,6 +181,8 @@ def _finding(
     name: str = "the batch",
 ) -> Finding:
     made = [a.site for a in makers(run, name)] if name != "the batch" else []
+    # where the samples are put into the list, rather than where that begins empty
+    made[:0] = [a.site for a in frame.assignments if a.how == "append" and a.name == name]
     dataset = _dataset(died) if name == "the batch" else ()
     cut = cut_out(run, "sample" if name == "the batch" else name)
     return explained(
