@@ -387,3 +387,69 @@ def test_rows_that_are_alike_hide_no_labels(tmp_path: Path) -> None:
     parts = [("train", "train", "labels"), ("eval", "held", "labels[:120]")]
     plan = _plan(tmp_path, script, parts)
     assert plan.place is not None and plan.place.labels == (("y", 0),)
+
+
+BY_HAND = """
+import numpy as np
+
+rng = np.random.default_rng(6)
+
+def smooth(x):
+    return np.convolve(x, np.ones(6) / 6)[: len(x)]
+
+def made():
+    a = rng.normal(size=900).round(4)
+    again = a.copy()
+    rain = np.maximum(rng.normal(size=900) - 1, 0)
+    x = np.stack([a, smooth(rain), smooth(rng.normal(size=900))], axis=1)
+    y = x.sum(1) + rng.normal(size=900)
+    return x[40:], y[40:]
+
+x, y = made()
+order = rng.permutation(860)
+train, test = order[:600], order[600:]
+x = (x - x[train].mean(0)) / x[train].std(0)
+y = (y - y[train].mean()) / y[train].std()
+"""
+
+
+def test_two_rows_of_a_long_column_may_be_equal_by_chance(tmp_path: Path) -> None:
+    """A copy of the column is that column all the same; and a column that the model is given is no
+    column of groups, though the rows before the first that it meets are not scaled.
+    """
+    parts = [("train", "x[train]", "y[train]"), ("eval", "x[test]", "y[test]")]
+    plan = _plan(tmp_path, BY_HAND, parts)
+    assert (plan.why, plan.count, plan.trained, plan.evaluated) == ("", 900, 600, 260)
+    assert [s.kind for s in plan.strangers] in ([], ["time"])
+
+
+PIECE_BY_PIECE = """
+import numpy as np
+
+rng = np.random.default_rng(7)
+
+def beats(kind):
+    t = np.linspace(0, 1, 30)
+    shape = np.sin(6 * t + rng.normal()) + kind * t
+    beats = []
+    for _ in range(20):
+        beats.append(shape + rng.normal(0, 0.1, 30))
+    return beats
+
+x, y, patient = [], [], []
+for number in range(60):
+    own = beats(number % 2)
+    x += own
+    y += [number % 2] * len(own)
+    patient += [number] * len(own)
+x, y, patient = np.array(x), np.array(y), np.array(patient)
+order = rng.permutation(len(x))
+train, test = order[:800], order[800:]
+"""
+
+
+def test_data_that_are_made_piece_by_piece_are_followed_to_the_whole(tmp_path: Path) -> None:
+    parts = [("train", "x[train]", "y[train]"), ("eval", "x[test]", "y[test]")]
+    plan = _plan(tmp_path, PIECE_BY_PIECE, parts)
+    assert (plan.why, plan.count) == ("", 1200)
+    assert ("patient", "group") in [(s.column, s.kind) for s in plan.strangers]

@@ -138,3 +138,37 @@ def test_windows_of_a_series_that_is_made_where_it_is_used_are_not_tried(tmp_pat
     script = FORECAST.format(ending=PAST, fitted=280).replace("return x, load", "return x, level")
     made_up = script.replace("level[lo + 8 : hi]", "rng.normal(size=hi - lo - 8)")
     assert _followed(tmp_path, made_up).windows is None
+
+
+APART = """
+import numpy as np
+
+rng = np.random.default_rng(3)
+level = np.zeros(700)
+for hour in range(1, 700):
+    level[hour] = 0.9 * level[hour - 1] + rng.normal()
+load = level + rng.normal(size=700)
+table = np.stack([load, np.convolve(load, np.ones(5) / 5{ending}], axis=1)
+
+def frames(part):
+    part = (part - table[:450].mean(0)) / table[:450].std(0)
+    x = [part[t - 8 : t] for t in range(8, len(part) - 2)]
+    y = [part[t : t + 3, 0] for t in range(8, len(part) - 2)]
+    return np.stack(x), np.stack(y)
+
+xtr, ytr = frames(table[:450])
+xte, yte = frames(table[474:])
+"""
+
+
+def test_parts_of_a_series_may_be_scaled_apart_and_several_hours_asked_for(tmp_path: Path) -> None:
+    """Windows are found in the parts, the parts in the series, and the first of what is asked for
+    right behind the end.
+    """
+    windows = _followed(tmp_path, APART.format(ending=PAST.replace("400", "700"))).windows
+    assert windows is not None
+    assert (windows.place.line, windows.count, windows.ahead) == (LOAD, 700, 1)
+    _, future = _judged(tmp_path, APART.format(ending=CENTRED))
+    assert (future.outcome, future.reach) == ("moved", 2)
+    _, future = _judged(tmp_path, APART.format(ending=PAST.replace("400", "700")))
+    assert future.outcome == "kept"

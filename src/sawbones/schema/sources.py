@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sawbones.schema.samples import LaterWindows
 from sawbones.schema.site import Site
 
 
@@ -167,6 +168,7 @@ class Sources:
     answer_of: Mapping[int, float] = field(default_factory=dict)  # the same -> what is wanted
     answers_met: tuple[int, int] | None = None  # evaluated rows, of those looked at
     left_out: LeftOut | None = None
+    dealt: LaterWindows | None = None  # windows, as they were before the model's rows were made
     is_prepared_alike: bool = False  # trained and evaluated rows, by where they stand
     # of a run with a change
     changed: tuple[str, ...] = ()  # variables

@@ -12,6 +12,8 @@ place of two windows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -151,22 +153,41 @@ def _compared(
         _steps_ahead(ours[:, -1], inside, places, trained, length, wanted) for wanted in answers.T
     )
     ahead = next((steps for steps in found if steps is not None), 0)
-    length = max(length, time // _SHARED)
+    beside = _beside(trained, evaluated, before)
+    return kinds.LaterWindows(
+        len(evaluated), len(trained), float(later.mean()), time, ahead, **beside
+    )
+
+
+def dealt_windows(trained: Values, evaluated: Values) -> kinds.LaterWindows | None:
+    """Windows as rows, steps first or last: how many evaluated ones lie between trained ones."""
+    if len(trained) < _LEAST_TRAINED or len(evaluated) < _LEAST_EVALUATED:
+        return None
+    before = np.full(len(evaluated), len(trained), np.int64)
+    found = []
+    for axis in range(1, trained.ndim):
+        known, held = (rows.swapaxes(1, axis) for rows in (trained, evaluated))
+        known, held = (r[:, :, None] if r.ndim == 2 else r for r in (known, held))
+        if known.shape[1] >= _LEAST_TIME:
+            counts = len(held), len(known), 0.0, known.shape[1], 0
+            found.append(kinds.LaterWindows(*counts, **_beside(known, held, before)))
+    return max(found, key=lambda seen: seen.between, default=None)
+
+
+def _beside(trained: Values, evaluated: Values, before: Numbers) -> dict[str, Any]:
+    """Which evaluated windows trained ones overlap on both sides, and by how much of chance."""
+    time = trained.shape[1]
+    length = max(min(max(time // 3, 3), _MAX_SEGMENT), time // _SHARED)
     ours, theirs = _segments(trained, length), _segments(evaluated, length)
     between = _is_met(theirs[:, 0], ours[:, 1:], before)
     between &= _is_met(theirs[:, -1], ours[:, :-1], before)
     at_one_place = float(np.mean(np.isin(theirs[:, -1], ours[:, -1])))
     stretches = np.array_split(between, max(len(between) // _TOGETHER, 1))
-    return kinds.LaterWindows(
-        len(evaluated),
-        len(trained),
-        float(later.mean()),
-        time,
-        ahead,
-        between=int(between.sum()),
-        by_chance=1 - (1 - at_one_place) ** (time - length),
-        apart=sum(len(s) for s in stretches if not s.any()) / len(between),
-    )
+    return {
+        "between": int(between.sum()),
+        "by_chance": 1 - (1 - at_one_place) ** (time - length),
+        "apart": sum(len(s) for s in stretches if not s.any()) / len(between),
+    }
 
 
 def _is_met(wanted: Keys, inside: Keys, before: Numbers) -> npt.NDArray[np.bool_]:

@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from sawbones.observe.sources.containers import LEAST_ROWS, Numbers, Places, hash_rows
 from sawbones.observe.sources.placing import RECOGNISED
-from sawbones.observe.sources.windows import LEAST_SERIES, Lookup
+from sawbones.observe.sources.windows import LEAST_SERIES, Lookup, stretch
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
     from sawbones.observe.sources.placing import Placing
 
 _ROUNDING = 1e-4  # of the spread: float32 on one way, float64 on the other
-_STEPS, _STEP_ROUNDING = 8, 1e-2  # compared; a step is the difference of two rounded values
 _TRIED, _LARGEST = 64, 1 << 21  # containers that are looked into, and values of one
 
 
@@ -65,7 +64,7 @@ def _are_same_way(versions: Sequence[Version], placing: Placing, u: int, v: int)
         for x in (u, v):
             made = versions[x].rows.numbers
             is_near = placing.space[x] == placing.space[w]
-            places = placing.base[x] if is_near else _stretch(whole.rows.numbers, made)
+            places = placing.base[x] if is_near else stretch(whole.rows.numbers, made)
             ways.append(None if places is None else _way(whole.rows.numbers, made, places))
         first, second = ways
         if first is None or second is None:
@@ -73,22 +72,6 @@ def _are_same_way(versions: Sequence[Version], placing: Placing, u: int, v: int)
         if np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING):
             return True
     return False
-
-
-def _stretch(whole: Numbers, made: Numbers) -> Places | None:
-    """Where rows stand one after another in a longer container, in another scale: the first rows are
-    looked for by how each goes on from the one before, against the step before that.
-    """
-    if whole.shape[1] != made.shape[1] or len(whole) < len(made) or len(made) < LEAST_SERIES:
-        return None
-    column = int(np.argmax(made.std(0)))
-    long, short = (np.diff(side[:, column].astype(np.float64)) for side in (whole, made))
-    with np.errstate(all="ignore"):
-        ratios, wanted = long[1:] / long[:-1], (short[1:] / short[:-1])[:_STEPS]
-    starts = np.arange(len(whole) - len(made) + 1)
-    for step, ratio in enumerate(wanted):
-        starts = starts[np.isclose(ratios[starts + step], ratio, rtol=_STEP_ROUNDING)]
-    return starts[0] + np.arange(len(made)) if len(starts) == 1 else None
 
 
 def _way(whole: Numbers, made: Numbers, places: Places) -> npt.NDArray[np.float64] | None:

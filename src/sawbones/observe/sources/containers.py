@@ -22,7 +22,7 @@ FEW_KINDS = 20  # values of whole numbers: labels, groups or categories rather t
 LEAST_ROWS = FEW_KINDS + 1  # fewer may be a list of classes; a fold of a small study has not many
 FAR = 10.0  # spreads by which real numbers are moved
 _AT_ONCE = 1 << 15  # values that are hashed together
-_HELD = 64  # members of an object that are looked at
+MEMBERS_HELD = 64  # members of an object that are looked at
 
 Hashes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float32]
@@ -39,6 +39,7 @@ class Rows:
     is_text: bool = False
     dates: tuple[int, ...] = ()  # columns that hold moments; they stand as days
     index: Hashes | None = None  # of pandas: one number for each label, where none comes twice
+    shape: tuple[int, ...] = ()  # of one row
 
 
 def read(value: Any) -> Rows | None:
@@ -48,6 +49,7 @@ def read(value: Any) -> Rows | None:
         return None
     names: tuple[str, ...] = ()
     dates: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
     if kind == "table":
         if len(value) * max(1, len(value.columns)) > MAX_VALUES:
             return None
@@ -69,8 +71,10 @@ def read(value: Any) -> Rows | None:
         if plain is None or plain.size > MAX_VALUES or len(plain) != len(value):
             return None
         numbers = _column(plain.reshape(-1)).reshape(len(plain), -1)
+        shape = plain.shape[1:]
     is_text = kind in ("texts", "tokens")
-    return Rows(numbers, names, hash_rows(numbers), is_text, dates, _index_of(value, kind))
+    index = _index_of(value, kind)
+    return Rows(numbers, names, hash_rows(numbers), is_text, dates, index, shape)
 
 
 def _index_of(value: Any, kind: str) -> Hashes | None:
@@ -256,8 +260,8 @@ def held_rows(scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             continue
         if kind_of(value) is not None:
             yield name, value
-        elif _is_plain_object(value):
-            members = list(vars(value).items())[:_HELD]
+        elif is_plain_object(value):
+            members = list(vars(value).items())[:MEMBERS_HELD]
             for key, member in members:
                 yield from _held_in(f"{name}.{key}", member)
         else:
@@ -268,12 +272,14 @@ def _held_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Of a collection, or of a data set of torch (those of a loader, or of a part of it)."""
     if kind_of(value) is not None:
         yield name, value
-    elif isinstance(value, dict) and len(value) <= _HELD:
+    elif isinstance(value, dict) and len(value) <= MEMBERS_HELD:
         yield from ((f"{name}[{k!r}]", v) for k, v in list(value.items()) if kind_of(v))
     elif isinstance(value, (list, tuple)) and len(value) < LEAST_ROWS:
         yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if kind_of(v))
     elif _is_data_set(value):
-        yield from held_rows({f"{name}.{k}": v for k, v in list(vars(value).items())[:_HELD]})
+        yield from held_rows(
+            {f"{name}.{k}": v for k, v in list(vars(value).items())[:MEMBERS_HELD]}
+        )
 
 
 def _is_data_set(value: Any) -> bool:
@@ -281,7 +287,7 @@ def _is_data_set(value: Any) -> bool:
     return data is not None and isinstance(value, data.Dataset) and hasattr(value, "__dict__")
 
 
-def _is_plain_object(value: Any) -> bool:
+def is_plain_object(value: Any) -> bool:
     """An object with members of its own that is neither a module, a class nor a model."""
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return False
@@ -532,37 +538,3 @@ def turn_labels(value: Any, column: int, rows: Places, taken: Places) -> bool:
         plain[rows] = plain[taken].copy()  # of a tensor it is the same memory
         return True
     return False
-
-
-def held_values(scope: Mapping[str, Any]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Real numbers and small arrays of them, held by a frame or by an object of it: what may have
-    been fitted.
-    """
-    for name, value in list(scope.items()):
-        if name.startswith("__"):
-            continue
-        small = _small(value)
-        if small is not None:
-            yield name, small
-        elif isinstance(value, (tuple, list)) and len(value) <= 8:
-            for i, item in enumerate(value):
-                if (small := _small(item)) is not None:
-                    yield f"{name}[{i}]", small
-        elif kind_of(value) is None and _is_plain_object(value):
-            for key, item in list(vars(value).items())[:_HELD]:
-                if (small := _small(item)) is not None:
-                    yield f"{name}.{key}", small
-
-
-def _small(value: Any) -> npt.NDArray[Any] | None:
-    if isinstance(value, (float, np.floating)):
-        return np.array([value], np.float64)
-    kind = kind_of(value)
-    if kind not in ("array", "tensor", "column"):
-        return None
-    plain = as_array(value, kind)
-    if plain is None or plain.dtype.kind != "f" or not 0 < plain.size <= 4096:
-        return None
-    if plain.ndim and len(plain) >= LEAST_ROWS:
-        return None  # followed as rows
-    return plain

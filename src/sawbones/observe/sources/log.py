@@ -12,6 +12,7 @@ import hashlib
 import time
 import types
 import weakref
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,16 +31,18 @@ from sawbones.observe.sources.containers import (
     copy_rows,
     hash_rows,
     held_rows,
-    held_values,
     label_column,
     read,
     scramble_columns,
     turn_labels,
 )
+from sawbones.observe.sources.dealt import windows_before
 from sawbones.observe.sources.digests import raw_digest
+from sawbones.observe.sources.given import as_rows, column_hashes, main_input
 from sawbones.observe.sources.left_out import left_out
 from sawbones.observe.sources.matching import matched, place_of
 from sawbones.observe.sources.neighbours import neighbours
+from sawbones.observe.sources.numbers_held import held_values
 from sawbones.observe.sources.placing import Placing
 from sawbones.observe.sources.windows import find_windows
 from sawbones.observe.variables import variables_of
@@ -47,13 +50,14 @@ from sawbones.schema import Site
 from sawbones.schema.sources import FollowedCall, HeldValue, KeptRow, RowChange, Sources, Windows
 
 MAX_VERSIONS = 600
+# once half of them are taken: of one line, as long as one another; more are pieces, in a loop
+MAX_PIECES = 24
 MAX_SECONDS = 6.0  # spent on looking, in all
 LARGE, MAX_LARGE = 1 << 20, 1 << 25  # values of one large container, and of all of them together
 MAX_ROWS_SEEN = 1 << 17
 SOME_ROWS = 64  # of each phase whose values are looked for in what the script holds
 SCORED = ("copies", "scrambled")  # changes after which the score is looked at
 CALLS_COMPARED = 24
-COLUMNS_COMPARED = 256
 MAX_ROWS_MET = 1 << 15  # of one phase
 VALUES_KEPT = 512  # of one row of one tensor
 
@@ -99,6 +103,7 @@ class SourceLog:
         self._known: dict[tuple[Any, int], tuple[Any, bytes, int]] = {}
         self._raw: dict[tuple[Any, int], int] = {}
         self._large = 0
+        self._pieces: Counter[tuple[types.CodeType, int, int]] = Counter()
         self._filled: dict[tuple[Any, int], int] = {}  # large ones -> their version
         self._values: dict[tuple[Any, str], bytes] = {}
         # where, name, digest of a value or number of a version, caller
@@ -115,6 +120,7 @@ class SourceLog:
         self._first_evaluated: set[int] = set()
         self._is_first = True
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
+        self._first_asked: dict[int, float] = {}  # of several values, row by row
         self._again: set[int] = set()  # rows that are evaluated after they were trained on
         self._width: int | None = None
         self._latest: Call | None = None
@@ -168,12 +174,21 @@ class SourceLog:
             if self._known[key][1] == digest:
                 return
             self._versions[self._known[key][2]].is_remade = True
+        if self._are_pieces((frame.f_code, line, len(rows.hashes))):
+            return
         # held, so that its id is not given to another
         self._known[key] = (value, digest, len(self._versions))
         site = self._site(frame, line)
         self._trace.append((site, name, len(self._versions), self._caller(frame)))
         where = frame.f_code, site.file, line, frame.f_lineno, name, depth
         self._versions.append(Version(*where, rows, self._events, is_rewritten=is_rewritten))
+
+    def _are_pieces(self, key: tuple[types.CodeType, int, int]) -> bool:
+        """Whether a line has made so many containers of this length that it is one of those that a
+        script makes its data of, piece by piece: the whole comes later, at another length.
+        """
+        self._pieces[key] += 1
+        return self._pieces[key] > MAX_PIECES and len(self._versions) > MAX_VERSIONS // 2
 
     def _has_room(self, key: tuple[Any, int], rows: Rows) -> bool:
         """Whether a large container is noted by itself. One that is filled row by row is noted
@@ -247,16 +262,16 @@ class SourceLog:
                 self._trained.append(weakref.ref(model))
         if self._is_next_fold:
             return
-        given = _main_input(found)
+        given = main_input(found)
         if given is None or phase not in self._seen:
             return
-        numbers = _as_rows(given)
+        numbers = as_rows(given)
         if numbers is None or (self._width is not None and numbers.shape[1] != self._width):
             return
         self._width = numbers.shape[1]
         if sum(map(len, self._some[phase])) < SOME_ROWS:
             self._some[phase].append(numbers[:SOME_ROWS].copy())
-        call = Call(phase, hash_rows(numbers), _columns(numbers), given.is_floating_point())
+        call = Call(phase, hash_rows(numbers), column_hashes(numbers), given.is_floating_point())
         self._latest = call
         self._evaluated_after_training |= phase == "eval" and self.done
         known = self._seen[phase]
@@ -319,7 +334,10 @@ class SourceLog:
             self._take_target(self._latest, target)
 
     def _take_target(self, call: Call, target: Any) -> bool:
-        if target.numel() != len(call.hashes) or target.device.type != "cpu":
+        if target.device.type != "cpu":
+            return False
+        if target.numel() != len(call.hashes):
+            self._take_first(call, target)
             return False
         values = target.detach().reshape(-1).float().tolist()
         call.targets = values
@@ -327,9 +345,21 @@ class SourceLog:
             self._seen[call.phase].update(zip(call.hashes.tolist(), values, strict=True))
         return True
 
+    def _take_first(self, call: Call, target: Any) -> None:
+        """Of several values that are asked for each row: the next hours of a series."""
+        several = target.dim() >= 2 and target.shape[0] == len(call.hashes) and target.numel()
+        if several and target.is_floating_point() and len(self._first_asked) < MAX_ROWS_SEEN:
+            values = target.detach().reshape(len(target), -1)[:, 0].float().tolist()
+            self._first_asked.update(zip(call.hashes.tolist(), values, strict=True))
+
     # the end
 
     def record(self) -> Sources:
+        # what a script holds may be memory that it has not written to yet
+        with np.errstate(all="ignore"):
+            return self._record()
+
+    def _record(self) -> Sources:
         calls, change = tuple(_followed(c) for c in self._calls), self._change
         if change is not None:
             return Sources(
@@ -353,6 +383,7 @@ class SourceLog:
             calls=calls,
             windows=self._windows_of_a_series(placing),
             is_prepared_alike=self._is_prepared_alike(placing),
+            dealt=windows_before(self._versions, placing, self._seen, self._width or 0),
         )
         if plan.why:
             return plan
@@ -384,10 +415,14 @@ class SourceLog:
         return are_prepared_alike(self._versions, placing, trained, evaluated)
 
     def _windows_of_a_series(self, placing: Placing) -> Windows | None:
+        seen = {
+            phase: {h: self._first_asked.get(h) if t is None else t for h, t in rows.items()}
+            for phase, rows in self._seen.items()
+        }
         found = find_windows(
             self._versions,
             placing,
-            self._seen,
+            seen,
             self._width or 0,
             self._given,
             self._first_evaluated,
@@ -445,24 +480,3 @@ def _turn(change: RowChange, value: Any, column: int, rows: Places) -> bool:
         return turn_labels(value, column, rows, np.roll(rows, 1))
     labels = label_column(value, column)
     return labels is not None and turn_labels(value, column, *neighbours(labels, rows))
-
-
-def _main_input(found: Sequence[tuple[str, Any]]) -> Any:
-    tables = [t for _, t in found if t.dim() >= 2 and t.device.type == "cpu" and t.shape[0] > 0]
-    real = [t for t in tables if t.is_floating_point() and not t.requires_grad]
-    return max(real or tables, key=lambda t: t.numel(), default=None)
-
-
-def _as_rows(tensor: Any) -> Numbers | None:
-    plain = tensor.detach()
-    if plain.is_complex() or plain.is_quantized or plain.numel() > 1 << 22:
-        return None
-    numbers: Numbers = plain.float().numpy().reshape(plain.shape[0], -1)
-    return numbers
-
-
-def _columns(numbers: Numbers) -> list[int]:
-    """One hash for each column of a batch."""
-    width = min(numbers.shape[1], COLUMNS_COMPARED)
-    hashes: list[int] = hash_rows(np.ascontiguousarray(numbers[:, :width].T)).tolist()
-    return hashes

@@ -132,6 +132,7 @@ class Matching:
                 bool(version.rows.names),
             )
             for v, version in self._wholes(known.space, known.count)
+            if not version.is_remade  # it was still being filled
             for c in range(min(version.rows.numbers.shape[1], MAX_COLUMNS))
             if (v, c) not in marked
         ]
@@ -155,7 +156,8 @@ class Matching:
 
     def _inputs(self, known: Known) -> Numbers:
         """What the model is given for each row of the source; NaN for rows it never met."""
-        places = {i: h for h, i in known.rows_of.items() if i >= 0}
+        met = {h for rows in self._seen.values() for h in rows}
+        places = {i: h for h, i in known.rows_of.items() if i >= 0 and h in met}
         inputs = np.full((known.count, self._width), np.nan, np.float32)
         for v, version in enumerate(self._versions):
             if version.rows.numbers.shape[1] == self._width and self._space[v] == known.space:

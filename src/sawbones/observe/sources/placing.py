@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.observe.sources.containers import FEW_KINDS, LEAST_ROWS, Numbers, Places, Rows
+from sawbones.observe.sources.containers import FEW_KINDS, LEAST_ROWS, Hashes, Numbers, Places, Rows
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -105,6 +105,7 @@ class Placing:
             table = self._table(u)
             places = np.array([table.get(h, -1) for h in hashes.tolist()], np.int64)
             if np.mean(places >= 0) >= RECOGNISED:
+                places = _in_order(places, hashes, self._versions[u].rows.hashes)
                 if _is_in_place(places, self._versions[u].count):
                     return self.space[u], self.base[u]
                 base = np.where(places >= 0, self.base[u][places], -1)
@@ -189,6 +190,19 @@ class Placing:
         return self._tables[number]
 
 
+def _in_order(places: Places, hashes: Hashes, others: Hashes) -> Places:
+    """Two rows of a long column may be equal by chance: where rows stand one after another as they
+    do in the other container, each is the one at its own place there.
+    """
+    own = np.arange(len(places))
+    met = places >= 0
+    offsets, counts = np.unique(places[met] - own[met], return_counts=True)
+    at = own + offsets[counts.argmax()]
+    inside = (at >= 0) & (at < len(others))
+    is_same = inside & (others[np.where(inside, at, 0)] == hashes)
+    return np.where(is_same, at, places)
+
+
 def _is_in_place(places: Places, count: int) -> bool:
     """Whether rows that are found in a container of as many stand where they stood: the others were
     written to, row by row, as in a loop over time.
@@ -243,7 +257,7 @@ def _is_copy(ours: Numbers, theirs: Numbers) -> bool:
     columns besides, as far as measurements are concerned, or by all that they have of it: in a
     table of counts and rates no column tells the rows apart, and all of them together do.
     """
-    if ours.shape[1] == theirs.shape[1] and _is_scaled(ours, theirs):
+    if ours.shape[1] == theirs.shape[1] and is_scaled(ours, theirs):
         return True
     others = _in_spreads(theirs)
     measured = [c for c in range(ours.shape[1]) if is_measured(ours[:, c])]
@@ -283,7 +297,7 @@ def _in_spreads(numbers: Numbers) -> npt.NDArray[np.float64]:
     return np.asarray((plain[:, used] - plain[:, used].mean(0)) / spread[used])
 
 
-def _is_scaled(ours: Numbers, theirs: Numbers) -> bool:
+def is_scaled(ours: Numbers, theirs: Numbers) -> bool:
     """Whether columns are the same but for scale and offset, as far as they vary."""
     step = 1 + ours.shape[1] // _COLUMNS_COMPARED
     compared = 0

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sawbones.observe.sources.answers import follows_answer, is_answer
 from sawbones.observe.sources.containers import LEAST_ROWS, Hashes, Numbers, Places, hash_rows
-from sawbones.observe.sources.placing import RECOGNISED, is_measured
+from sawbones.observe.sources.placing import RECOGNISED, is_measured, is_scaled
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -31,6 +31,8 @@ _MADE_FROM = 16  # earlier forms of the same windows that are looked at
 _ASKED = 512  # answers that are compared
 _COLUMNS = 16
 _FOLLOWS = 0.25  # correlation: the upper 2 % of a normal quantity have one of 0.34 with it
+_STEPS, _STEP_ROUNDING = 8, 1e-2  # compared; a step is the difference of two rounded values
+_PARTS = 8  # of a series, each a stretch of it
 _OF_A_CLASS = 10  # answers: fewer may be cut off from the others by accident
 
 Seen = Mapping[str, Mapping[int, float | None]]
@@ -51,14 +53,23 @@ class WindowRows:
 
 
 class Lookup:
-    """Values of a series that occur once -> their row."""
+    """Values of a series that occur in one row alone -> that row."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: Numbers, places: Places | None = None) -> None:
+        """`places`: of the rows in the series, where these are stretches of it."""
         flat = numbers.reshape(-1)
-        values, first, counts = np.unique(flat, return_index=True, return_counts=True)
-        alone = (counts == 1) & np.isfinite(values)
+        rows = np.repeat(np.arange(len(numbers)) if places is None else places, numbers.shape[1])
+        order = np.argsort(flat, kind="stable")
+        values, first = np.unique(flat[order], return_index=True)
+        ends = np.append(first[1:], len(order)) if len(first) else first
+        if places is None:
+            alone = ends - first == 1
+        else:  # parts may have rows in common
+            lowest, highest = (f.reduceat(rows[order], first) for f in (np.minimum, np.maximum))
+            alone = lowest == highest
+        alone &= np.isfinite(values)
         self._values = values[alone]
-        self._rows = first[alone] // numbers.shape[1]
+        self._rows = rows[order][first[alone]]
 
     def ends(self, windows: Numbers) -> Places:
         """The last row of each window; -1 for what is no stretch of the series."""
@@ -98,6 +109,49 @@ def find_windows(
         end_of = _ends(versions, placing, held, given, lookup)
         if all(_share(end_of, seen[phase]) >= RECOGNISED for phase in ("train", "eval")):
             return _planned(versions, placing, seen, series, end_of, held, first)
+    for series in _series(versions, placing, width, held):
+        parts = _parts_of(versions, series, held)
+        if not parts:
+            continue
+        numbers = np.concatenate([versions[v].rows.numbers for v in parts])
+        lookup = Lookup(numbers, np.concatenate(list(parts.values())))
+        end_of = _ends(versions, placing, held, given, lookup)
+        if all(_share(end_of, seen[phase]) >= RECOGNISED for phase in ("train", "eval")):
+            return _planned(versions, placing, seen, series, end_of, held, first)
+    return None
+
+
+def _parts_of(versions: Sequence[Version], series: int, held: Collection[int]) -> dict[int, Places]:
+    """Stretches of a series that were scaled by themselves, before windows were cut from them."""
+    whole = versions[series].rows.numbers
+    found: dict[int, Places] = {}
+    for v in range(series + 1, max(held)):
+        part = versions[v]
+        if v in held or part.rows.is_text or len(found) >= _PARTS or part.count >= len(whole):
+            continue
+        places = stretch(whole, part.rows.numbers)
+        if places is not None and is_scaled(part.rows.numbers, whole[places]):
+            found[v] = places
+    return found
+
+
+def stretch(whole: Numbers, made: Numbers) -> Places | None:
+    """Where rows stand one after another in a longer container, in another scale: the first rows are
+    looked for by how each goes on from the one before, against the step before that.
+    """
+    if whole.shape[1] != made.shape[1] or len(whole) < len(made) or len(made) < LEAST_SERIES:
+        return None
+    widest = int(np.argmax(made.std(0)))
+    measured = (c for c in range(min(made.shape[1], _COLUMNS)) if is_measured(made[:, c]))
+    for column in dict.fromkeys((widest, *measured)):
+        long, short = (np.diff(side[:, column].astype(np.float64)) for side in (whole, made))
+        with np.errstate(all="ignore"):
+            ratios, wanted = long[1:] / long[:-1], (short[1:] / short[:-1])[:_STEPS]
+        starts = np.arange(len(whole) - len(made) + 1)
+        for step, ratio in enumerate(wanted):
+            starts = starts[np.isclose(ratios[starts + step], ratio, rtol=_STEP_ROUNDING)]
+        if len(starts) == 1:
+            return np.arange(len(made)) + int(starts[0])
     return None
 
 

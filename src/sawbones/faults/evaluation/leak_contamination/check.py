@@ -13,7 +13,8 @@ right angle or mirrored, and none as it is; or when a twentieth of the evaluated
 shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest; or when a
 quarter of the evaluated windows of a series lies between two windows that were trained on before and
 hold a quarter of its steps each, bit for bit (overlapping windows that are dealt out), wherever the
-series is kept.
+series is kept: windows as the model is given them, or as the script held them before it made
+spectra, statistics or scaled rows of them, where it is known which row was made of which window.
 
 ## Why it matters
 The share of copies is answered from memory, so the validation score is too good by an unknown
@@ -48,7 +49,8 @@ Training that turns its pictures at random shows some of them as they are, and b
 their mirror by chance: such runs are left alone. Texts made by a template are near to many others,
 not to one. Windows of parts that were cut at a moment overlap at one side alone. Runs of few
 different steps (the letters of a genome) come about at the same place of two windows as well, and
-are counted out by that. A score on windows of the training part beside one of another part is none.
+are counted out by that. Rows that were made into something else are compared where they hold fractions:
+letters, boards and counts come about again and again. A score on windows of the training part beside one of another part is none.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -115,6 +117,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = list(_exact(run, parts))[:1] or list(_given_again(run, parts, again))
     found = found or list(_near(run, parts, near)) or list(_turned(run, parts, turned))
     found = found or list(_overlapped(run, parts, windows))
+    if windows is None or not windows.ahead:
+        found = found or list(_overlapped(run, parts, run.sources.dealt))
     yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
 
 

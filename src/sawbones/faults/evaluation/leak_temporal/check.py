@@ -14,8 +14,9 @@ again, and the score over these evaluated rows falls by at least 5 points, beyon
 training rows cost. Rows without a date are tried in the order in which they stand where they are
 like moments of a process. Proven where all rows from one moment on are changed at their source and
 evaluated rows from shortly before it change with them (centred windows, filling from behind).
-Windows are found again in their series by their values; it is changed where what they are asked for
-is there, right behind the end of a window, and only where the answer lies behind that end.
+Windows are found again in their series by their values, or in stretches of it that were scaled by
+themselves; it is changed where what they are asked for (the first of several values) is there, right
+behind the end of a window, and only where the answer lies behind that end.
 `sawbones audit leaks --time COLUMN` looks at data sets, whatever their spacing, and shows the score
 of a small model under both splits.
 
