@@ -189,6 +189,34 @@ class RecodedLabels:
 
 
 @dataclass(frozen=True, slots=True)
+class RenumberedColumn:
+    """A column of category codes."""
+
+    input: int  # of the model, in the order in which it is given them
+    column: int
+    codes: int  # in the evaluation
+    moved: int  # of these codes, that answer for another one
+    apart: float  # total variation from the codes of training, as they are
+    left: float  # and renumbered
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbering:
+    """An evaluation whose rows were answered again with other category codes. The codes were read
+    off half of the rows, the losses are those of the other half.
+    """
+
+    number: int  # of the evaluation
+    rows: int
+    loss: float  # log-loss, or mean distance
+    renumbered: float
+    constant: float  # that of the best constant answer
+    errors: float  # standard errors by which the loss fell
+    columns: tuple[RenumberedColumn, ...]
+    sites: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SwappedChannels:
     served: int
     rows: int
@@ -240,4 +268,5 @@ class Populations:
     put_back: PutBack | None = None
     served: tuple[ServedPair, ...] = ()
     recoded: RecodedLabels | None = None
+    renumbered: Renumbering | None = None
     again: tuple[ScoredAgain, ...] = ()
