@@ -138,6 +138,7 @@ class CarryingColumn:
     constant: float  # of the commonest class
     is_id: bool
     filled: float = 0.0  # how surely one value says the class
+    at_once: float = 0.0  # of what other values say, how much the nearest tenth of them says
     between: float = 1.0  # rows between the classes, over those of an even spread
     exceptions: int | None = None  # to the best single cut
     sites: tuple[Site, ...] = ()
