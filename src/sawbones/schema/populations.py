@@ -79,8 +79,8 @@ class WorsePair:
     width: int  # input columns
     precision: PrecisionFall | None = None
     kinds: tuple[RowKind, ...] = ()
-    columns: tuple[MovedColumn, ...] = ()  # the furthest
-    num_columns: int = 0  # that moved
+    columns: tuple[MovedColumn, ...] = ()  # that moved, the furthest first
+    num_columns: int = 0  # of them
     labels: MovedTargets | None = None
     within: float = 0.0  # the furthest that a column moved among rows of one class
     sites: tuple[Site, ...] = ()
