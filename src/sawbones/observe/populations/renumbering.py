@@ -151,7 +151,8 @@ def _losses(scores: Floats, wanted: Table, kind: str) -> Floats:
     top = scores.max(1, keepdims=True)
     of_all = top[:, 0] + np.log(np.exp(scores - top).sum(1))
     own = scores[np.arange(len(scores)), wanted.astype(np.int64)]
-    return np.minimum(of_all - own, CUT)
+    lost: Floats = np.minimum(of_all - own, CUT)
+    return lost
 
 
 def _constant(wanted: Table, kind: str) -> float:
