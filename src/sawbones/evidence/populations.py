@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import deployment as limits
 from sawbones.evidence.readings import compared, context
 from sawbones.evidence.weighing import NothingToJudge
@@ -12,6 +13,8 @@ from sawbones.schema import Evidence, Run, Site
 from sawbones.schema.populations import MovedColumn, WorsePair
 from sawbones.trace.given_lines import given_lines
 from sawbones.trace.locate import locate
+
+SHOWN = 3  # columns
 
 
 def far_worse(run: Run, fault: str) -> list[WorsePair]:
@@ -49,8 +52,10 @@ def kind_of(pair: WorsePair) -> str:
     if pair.is_part or pair.kinds:
         return "deployment.subgroup"
     moved = [c for c in pair.columns if limits.MOVED_COLUMN.reached_by(c.apart)]
-    few = limits.FEW_MOVED.kept_by(pair.num_columns / max(pair.width, 1))
-    if moved and (few or pair.num_columns == 1) and is_other_unit(moved[0]):
+    # Of windows, a feature is one column in each step; what drifts with it has not changed its unit.
+    changed = sum(map(is_other_unit, moved))
+    few = limits.FEW_MOVED.kept_by(changed / max(pair.width, 1))
+    if changed and (few or pair.num_columns == 1) and is_other_unit(moved[0]):
         return "deployment.pipeline-drift"
     labels = pair.labels
     rates = labels is not None and limits.OTHER_RATES.reached_by(labels.apart)
@@ -63,6 +68,19 @@ def is_other_unit(column: MovedColumn) -> bool:
     """Another spread by a factor, or another zero, or nothing but one value."""
     factor = abs(math.log(column.spread)) if column.spread else math.inf
     return limits.OTHER_UNIT.reached_by(factor) or limits.OTHER_ZERO.reached_by(abs(column.shift))
+
+
+def far_outside(pair: WorsePair) -> Iterator[Evidence]:
+    """A column with next to nothing of what the other rows have in it: no season does that."""
+    first = pair.columns[0]
+    factor = first.spread if first.spread >= 1 else 1 / max(first.spread, TINY)
+    by = max(abs(first.shift), factor if first.spread else 0.0)
+    if limits.FAR_OUTSIDE.reached_by(by) and limits.NEXT_TO_NOTHING.reached_by(first.apart):
+        text = (
+            f"input column {first.column} lies {by:.3g} times its spread away from where it was, or is "
+            "wider or narrower by that factor"
+        )
+        yield compared(text, by, limits.FAR_OUTSIDE, expected=0, signal="populations")
 
 
 def worse_by(pair: WorsePair) -> Evidence:
@@ -94,7 +112,8 @@ def worse_by(pair: WorsePair) -> Evidence:
 
 
 def moved_by(columns: Sequence[MovedColumn]) -> Iterator[Evidence]:
-    for c in columns:
+    """The furthest."""
+    for c in columns[:SHOWN]:
         text = (
             f"input column {c.column}: moved by {c.shift:+.2f} spreads, spread "
             f"{c.spread:.3g} times as large (distance {c.apart:.2f})"

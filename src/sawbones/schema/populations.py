@@ -79,8 +79,8 @@ class WorsePair:
     width: int  # input columns
     precision: PrecisionFall | None = None
     kinds: tuple[RowKind, ...] = ()
-    columns: tuple[MovedColumn, ...] = ()  # the furthest
-    num_columns: int = 0  # that moved
+    columns: tuple[MovedColumn, ...] = ()  # that moved, the furthest first
+    num_columns: int = 0  # of them
     labels: MovedTargets | None = None
     within: float = 0.0  # the furthest that a column moved among rows of one class
     sites: tuple[Site, ...] = ()
@@ -138,6 +138,7 @@ class CarryingColumn:
     constant: float  # of the commonest class
     is_id: bool
     filled: float = 0.0  # how surely one value says the class
+    at_once: float = 0.0  # of what other values say, how much the nearest tenth of them says
     between: float = 1.0  # rows between the classes, over those of an even spread
     exceptions: int | None = None  # to the best single cut
     sites: tuple[Site, ...] = ()
@@ -185,6 +186,34 @@ class RecodedLabels:
     judged: int  # of these rows
     reference: float  # the score of the other evaluation
     names: tuple[tuple[int, int], ...]  # answer -> label, of those that differ
+    sites: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenumberedColumn:
+    """A column of category codes."""
+
+    input: int  # of the model, in the order in which it is given them
+    column: int
+    codes: int  # in the evaluation
+    moved: int  # of these codes, that answer for another one
+    apart: float  # total variation from the codes of training, as they are
+    left: float  # and renumbered
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbering:
+    """An evaluation whose rows were answered again with other category codes. The codes were read
+    off half of the rows, the losses are those of the other half.
+    """
+
+    number: int  # of the evaluation
+    rows: int
+    loss: float  # log-loss, or mean distance
+    renumbered: float
+    constant: float  # that of the best constant answer
+    errors: float  # standard errors by which the loss fell
+    columns: tuple[RenumberedColumn, ...]
     sites: tuple[Site, ...] = ()
 
 
@@ -240,4 +269,5 @@ class Populations:
     put_back: PutBack | None = None
     served: tuple[ServedPair, ...] = ()
     recoded: RecodedLabels | None = None
+    renumbered: Renumbering | None = None
     again: tuple[ScoredAgain, ...] = ()

@@ -44,8 +44,18 @@ OTHER_ZERO = Limit(
 )
 FEW_MOVED = Limit(
     0.34,
-    "share of the columns",
+    "share of the columns that have another unit",
     "a third: a changed definition concerns one column or a few, another world all of them",
+)
+FAR_OUTSIDE = Limit(
+    50,
+    "spreads by which a column moved, or factor of its spread",
+    "trends, other machines and extrapolation stay below 30; most units are off by 100 or 1000",
+)
+NEXT_TO_NOTHING = Limit(
+    0.5,
+    "Kolmogorov-Smirnov distance of the column",
+    "most rows have it: a few outliers widen a column by any factor",
 )
 OTHER_RATES = Limit(
     0.1,

@@ -208,6 +208,16 @@ FILLED_IN = Limit(
     "share of one class with a value that the other class has as rarely",
     "a field that is filled in when the event takes place; causes have exceptions",
 )
+MOSTLY_FILLED_IN = Limit(
+    0.9,
+    "share of one class with a value that the other class has as rarely",
+    "one row in ten was not filled in, or for another reason; alone it is no more than a strong cause",
+)
+AT_ONCE = Limit(
+    0.7,
+    "of what all other values say of the class, that the nearest tenth of them says",
+    "a cause cut off at zero has its exceptions there: at most half is left with one row in ten",
+)
 EMPTY_BETWEEN = Limit(
     0.5,
     "rows between the classes, over those of an even spread",

@@ -274,6 +274,21 @@ NEWCOMER_KNOWN = Limit(
     "of the share of the commonest new id in validation",
     "an id that is truly new comes from another topic, not from a renumbering",
 )
+FALL_OF_LOSS = Limit(
+    0.1,
+    "of the loss of the best constant answer",
+    "codes fitted to rows of the same numbering gain nothing on other rows of theirs",
+)
+FALL_BEYOND = Limit(
+    6,
+    "standard errors by which the loss falls on rows that had no part in the search",
+    "one comparison for each run: four would do, were the rows independent for certain",
+)
+FREQUENCIES_BACK = Limit(
+    0.5,
+    "of the distance of the codes from those of training, once they are put back",
+    "codes that only fit the answers, as where their meaning has drifted, stay as far apart",
+)
 LOST_ANSWERS = Limit(
     0.2,
     "fall of the accuracy from one evaluation to another, less three standard errors of both",

@@ -28,6 +28,7 @@ LEAST_OF_A_CLASS = 20
 OWED = 0.8  # of what the score is above the best constant answer, lost without the column
 LEFT = 0.9  # of the same, kept with this column alone
 MIN_IDS, MOST_EMPTY = 40, 50  # rows, and places of the grid for each of them
+LEAST_AMOUNTS = 200  # rows: the tenth of them is a share that is known to a tenth
 FAR_ABOVE = 0.15  # that the score is above the best constant answer
 
 Flags = npt.NDArray[np.bool_]
@@ -110,9 +111,11 @@ def _with_shape(
     if len(classes) != 2 or counts.min() < LEAST_OF_A_CLASS:
         return told
     first = wanted == classes[0]
+    filled, at_once = _filled(values, first)
     return replace(
         told,
-        filled=_filled(values, first),
+        filled=filled,
+        at_once=at_once,
         between=_between(values, first),
         exceptions=_exceptions(values, first),
     )
@@ -133,9 +136,11 @@ def is_id(values: npt.NDArray[np.float64]) -> bool:
     return bool(fine <= MOST_EMPTY * len(values) and np.all(off * gaps.min() <= rounding * steps))
 
 
-def _filled(values: npt.NDArray[np.float64], first: Flags) -> float:
-    """How surely one value says the class, where the other class has many others."""
-    best = 0.0
+def _filled(values: npt.NDArray[np.float64], first: Flags) -> tuple[float, float]:
+    """(how surely one value says the class, where the other class has many others; how much of the
+    other class's share is there at once, in the tenth of all other values that lies nearest to it).
+    """
+    best = 0.0, 0.0
     for mine in (first, ~first):
         kinds, counts = np.unique(values[mine], return_counts=True)
         common = kinds[counts.argmax()]
@@ -143,8 +148,20 @@ def _filled(values: npt.NDArray[np.float64], first: Flags) -> float:
             sure = min(
                 float(np.mean(values[mine] == common)), float(np.mean(values[~mine] != common))
             )
-            best = max(best, sure)
+            best = max(best, (sure, _at_once(np.abs(values - common), ~mine)))
     return best
+
+
+def _at_once(away: npt.NDArray[np.float64], other: Flags) -> float:
+    """1 where the smallest amount says as much as the largest; a cause says more the larger it is."""
+    amounts = away[away > 0]
+    if len(amounts) < LEAST_AMOUNTS or not np.any(away == 0):
+        return 0.0
+    none, least, all_others = (
+        float(np.mean(other[rows]))
+        for rows in (away == 0, (away > 0) & (away <= np.quantile(amounts, 0.1)), away > 0)
+    )
+    return (least - none) / (all_others - none) if all_others > none else 0.0
 
 
 def _exceptions(values: npt.NDArray[np.float64], first: Flags) -> int:

@@ -16,6 +16,7 @@ from sawbones.observe.populations.judged import Judged, judged
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.populations.near_texts import joined, near_texts
 from sawbones.observe.populations.recoding import recoded_labels
+from sawbones.observe.populations.renumbering import renumbered
 from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.observe.populations.undoing import put_back
@@ -29,6 +30,7 @@ from sawbones.schema.populations import (
     Population,
     Populations,
     PutBack,
+    Renumbering,
     SwappedChannels,
     WorsePair,
 )
@@ -63,6 +65,7 @@ def compare_passes(log: PassLog) -> Populations:
             replace(p, sites=_sites(found, p.served, p.trained)) for p in served_pairs(found)
         ),
         recoded=recoded_labels(log.latest()),
+        renumbered=_renumbered(log, found),
     )
 
 
@@ -89,6 +92,13 @@ def _put_back(log: PassLog, found: list[Judged], worse: Sequence[WorsePair]) -> 
     if told is None:
         return None
     return replace(told, sites=_sites(found, told.served, told.reference))
+
+
+def _renumbered(log: PassLog, found: list[Judged]) -> Renumbering | None:
+    told = _asked_again(lambda: renumbered(log, found))
+    if told is None:
+        return None
+    return replace(told, sites=log.latest()[told.number].lines[:SHOWN_LINES])
 
 
 def _between(log: PassLog, found: list[Judged]) -> DerivedRows | None:

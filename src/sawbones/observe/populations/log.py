@@ -22,6 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from sawbones.observe.calls import is_training
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.populations.coded import Calls, CodedCalls
 from sawbones.observe.populations.held import (
     LEAST_ROWS,
     Held,
@@ -67,6 +68,7 @@ class Pass:
     outputs: list[Values] = field(default_factory=list)
     targets: list[Values | None] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    calls: Calls = field(default_factory=Calls)  # whole, where they are small
     bags: list[Any] = field(default_factory=list)  # words of texts, where the model is given ids
     held: list[Held] = field(default_factory=list)  # by the script, while it was evaluated
 
@@ -97,6 +99,7 @@ class PassLog:
         self._trained_rows: list[Values] = []
         self._num_trained = 0
         self.trained_bags: list[Any] = []
+        self.coded = CodedCalls()
         self.training_loaders: set[str] = set()
         self._met: Any = None  # the latest batch of a loader that a call came with
         self._modules: list[weakref.ref[nn.Module]] = []
@@ -120,10 +123,12 @@ class PassLog:
             self._met = loaded
         if self.passes:
             self._before, self.passes = self.passes, []
+            self.coded.forget()
         self._values, self._frame, self._loaded, self._waits = 0, None, None, False
         self._trained_module = weakref.ref(module)
         if self._held_before is None:
             self._held_before = {h.digest for h in held_columns(sys._getframe(1))}
+        self.coded.trains(given)
         bags = bags_of(given)
         if bags is not None and sum(map(len, self.trained_bags)) < KEPT_TRAINED:
             self.trained_bags.append(bags)
@@ -180,6 +185,7 @@ class PassLog:
         if here is None:
             return
         self._values += numbers.size
+        self.coded.asked(here.calls, given)
         here.batches.append(numbers.copy())
         here.hashes += hashes
         here.bags += [] if bags is None else [bags]

@@ -72,7 +72,7 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[WorsePair]:
                 rest.rows.shape[1],
                 precision,
                 _kinds(rest, later, trained),
-                tuple(columns[:SHOWN]),
+                tuple(columns),
                 len(columns),
                 labels,
                 _within_classes(rest, later, ERROR_RATE / tried) if labels and columns else 0.0,

@@ -11,8 +11,10 @@ trained on counts. Where rows and labels do not enter together, only training ro
 labels of others have moved. Also when one column carries the answer: scrambled among the evaluated rows it costs at least
 80 % of what the score is above the best constant answer, and with all other columns scrambled at
 least 90 % is left. Likely when one value of it is that of all rows of one class and of hardly any
-other (98 %), as of a field that is filled in when the event takes place, or when it is a number
-that each row has of its own (an id); a suspicion when hardly a row lies between the two classes, or
+other (98 %), as of a field that is filled in when the event takes place. With up to a tenth of
+exceptions this is likely as well where the smallest amounts in it, the tenth that is nearest to that
+value, say nearly as much of the class as all amounts do: the field was filled in, and how much is in
+it does not count. Likely too when it is a number that each row has of its own (an id); a suspicion when hardly a row lies between the two classes, or
 when a single cut decides 200 rows and more without one exception. Likely as well when 50 rows and
 more of the source have amounts of their own in a column that has one common value otherwise, all of
 one class; then the score is measured once more with that column scrambled where it enters.
@@ -45,6 +47,7 @@ whether the score falls to what the task usually gives.
 An encoding made from the labels of the training part, in folds or not, does not change with the
 labels of others. A table that already holds what was written after the event often cannot be told
 from one that is easy to learn: a strong cause is at most a suspicion, and a smooth one a question.
+A cause says more the larger it is: its smallest amounts are found in both classes.
 Where rows and labels do not enter together the script may make the rows from the labels, as many
 examples do, and nothing is tried; where the split follows the labels in another way than class by
 class, all columns change, and nothing follows.
@@ -127,6 +130,16 @@ def _carried(column: CarryingColumn) -> Iterator[Finding]:
     if limits.FILLED_IN.reached_by(column.filled):
         text = f"one value of it is that of one class alone, in {column.filled:.1%} of the rows"
         reading = compared(text, column.filled, limits.FILLED_IN, signal="populations")
+        yield finding(title, where, (reading, said), fix)
+    elif limits.MOSTLY_FILLED_IN.reached_by(column.filled) and limits.AT_ONCE.reached_by(
+        column.at_once
+    ):
+        text = (
+            f"one value of it is that of {column.filled:.1%} of one class, or more, and no more than "
+            f"{1 - column.filled:.1%} of the other; of what any other value says of the class, "
+            f"the tenth nearest to it says {column.at_once:.0%} already: it is not the amount that counts"
+        )
+        reading = compared(text, column.at_once, limits.AT_ONCE, signal="populations")
         yield finding(title, where, (reading, said), fix)
     elif column.is_id:
         text = (

@@ -8,7 +8,12 @@ frequencies by rank agree, or validation is answered by chance while training is
 one evaluation after the training is 20 points worse than another, beyond three errors of both. Also
 when one id that is next to absent from training makes up 8 % and more of the validation tokens,
 padding left out; and, with no vocabulary in sight, when more than 12 % of the tokens have moved to
-other ids while the frequencies, sorted, differ by less than an eighth of that. Earliest at step 1.
+other ids while the frequencies, sorted, differ by less than an eighth of that. Categories of a table
+are tried: where their codes are distributed otherwise than in training, and their sorted frequencies
+are not, the model answers once more for half of the evaluated rows with other codes, and for the
+other half with those under which it was best. Fires when the loss falls by a tenth of that of the
+best constant answer, and by 6 standard errors; likely where the codes that the answers ask for bring
+the frequencies of training back. Earliest at step 1.
 
 ## Why it matters
 The model is evaluated, sampled or served in another language than it was trained in.
@@ -23,7 +28,7 @@ Training loss falls, validation is worse than chance; or a good loss and samples
     vocab = build_vocab(train_text)
 
 ## Confirm it
-Nothing is left to confirm: ids are compared entry by entry.
+Nothing is left to confirm: ids are compared entry by entry, and codes are put back.
 
 ## False alarms
 Source and target languages have vocabularies of their own: their ids are only judged against each
@@ -32,7 +37,7 @@ a constant (special tokens in front) and plain lists of words, which need not be
 not counted. Validation texts on another topic bring ids that training does not have, or frequencies
 that differ when sorted as well; of short texts (under 4000 tokens) no frequencies are compared. A
 second vocabulary that only finds rows of pretrained vectors leaves validation answered as training
-is.
+is. Later rows with other shares of the categories are answered best with the codes that they have.
 
 ## References
 Vocabularies rebuilt from a set at each start, per split, or at serving time.
@@ -43,10 +48,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
+from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
+from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.held import VocabularyPair
+from sawbones.schema.populations import Renumbering
 from sawbones.schema.samples import Samples, TokenShift
 from sawbones.stats.evaluations import hits
 from sawbones.trace.feeding import feeding_sites
@@ -70,6 +77,11 @@ RENUMBERED = "Training and validation number their tokens differently"
 
 
 def check(run: Run) -> Iterator[Finding]:
+    told = run.populations.renumbered
+    if told is not None:
+        if _is_better(told):
+            yield _put_back(run, told)
+        return  # else the codes are right as they are, whatever their shares
     pairs = run.vocabularies
     shift = (run.samples or Samples()).token_shift
     if not pairs and not shift:
@@ -217,6 +229,57 @@ def _unknown(run: Run, shift: TokenShift) -> Iterator[Finding]:
             "training texts went through."
         ),
     )
+
+
+def _is_better(told: Renumbering) -> bool:
+    fall = (told.loss - told.renumbered) / max(told.constant, TINY)
+    return limits.FALL_OF_LOSS.reached_by(fall) and limits.FALL_BEYOND.reached_by(told.errors)
+
+
+def _put_back(run: Run, told: Renumbering) -> Finding:
+    """The model is good again once the codes of the categories are exchanged."""
+    best = min(told.columns, key=lambda c: c.left / max(c.apart, TINY))
+    is_back = limits.FREQUENCIES_BACK.kept_by(best.left / max(best.apart, TINY))
+    moved = ", ".join(
+        f"{c.moved} of {c.codes} codes of column {c.column}" for c in told.columns if c.moved
+    )
+    text = (
+        f"loss {told.loss:.3g} over {told.rows} evaluated rows, {told.renumbered:.3g} with {moved} "
+        f"exchanged as the other rows of the evaluation have it; {told.constant:.3g} for the best "
+        "constant answer"
+    )
+    frequencies = (
+        f"the shares of the codes in column {best.column} are {best.apart:.1%} apart from those of "
+        f"training, and {best.left:.1%} with the codes that were found, in which they had no part"
+    )
+    reading = compared(text, told.errors, limits.FALL_BEYOND, expected=0, signal="populations")
+    return finding(
+        "Training and validation number their categories differently",
+        locate(*_fitted_again(run), *told.sites, *feeding_sites(run))[:4],
+        (
+            reading,
+            context(frequencies, signal="populations", value=best.left, expected=best.apart),
+        ),
+        Fix(
+            "Fit the encoder of the categories once, on the training part, and apply the fitted "
+            "one to every other part."
+        ),
+        at_most="proven" if is_back else "suspected",
+    )
+
+
+def _fitted_again(run: Run) -> list[Site]:
+    """Where a function fits for the second time what it has fitted before."""
+    fits = [r for r in run.source_lines if r.kind == "fit"]
+    places = [(r.name, r.site.file, r.site.function) for r in fits]
+    return [
+        r.site
+        for r, place in zip(fits, places, strict=True)
+        if any(
+            other == place and before.site.line < r.site.line
+            for before, other in zip(fits, places, strict=True)
+        )
+    ][-1:]
 
 
 def _two_tables(run: Run, pair: VocabularyPair, title: str, reading: Evidence) -> Finding:
