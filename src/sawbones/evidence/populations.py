@@ -49,6 +49,7 @@ def is_by_precision(pair: WorsePair) -> bool:
 
 
 def kind_of(pair: WorsePair) -> str:
+    """ "" where the inputs moved, and no single column shows how."""
     if pair.is_part or pair.kinds:
         return "deployment.subgroup"
     moved = [c for c in pair.columns if limits.MOVED_COLUMN.reached_by(c.apart)]
@@ -61,7 +62,9 @@ def kind_of(pair: WorsePair) -> str:
     rates = labels is not None and limits.OTHER_RATES.reached_by(labels.apart)
     if rates and limits.WITHIN_CLASS.kept_by(pair.within):
         return "deployment.label-shift"
-    return "deployment.covariate-shift" if moved else "deployment.concept-drift"
+    if moved:
+        return "deployment.covariate-shift"
+    return "" if limits.MOVED_TOGETHER.reached_by(pair.together) else "deployment.concept-drift"
 
 
 def is_other_unit(column: MovedColumn) -> bool:

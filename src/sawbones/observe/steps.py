@@ -71,6 +71,7 @@ class StepLog:
             False  # an optimizer object has stepped: no hand-written update is looked for
         )
         self.by_hand = False  # parameters were seen to change without one
+        self.heard_backward = False  # of autograd itself
         self.in_transforms = False  # passes are gradients of torch.func
         # gradients that torch.autograd.grad handed to the script, by identity of the parameter
         self._asked: dict[int, torch.Tensor | None] = {}

@@ -57,7 +57,8 @@ class Node:
     sources: tuple[int, ...] = ()
     given: tuple[Met, ...] = ()
     result: Met = field(default_factory=Met)
-    steps: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()  # the latest of them
+    num_steps: int = 0
     count: int = 0
     target_counts: Mapping[int, int] = field(default_factory=dict)
     # step, the number that was read off, how many values it is the mean of
@@ -80,6 +81,9 @@ class ActiveLayer:
     step: int
     count: int
     used: bool  # something was done with the outputs
+    line: Site | None = None  # that calls the model
+    calls: int = 0
+    trained: int = 0  # calls with a batch that a call with gradients was given next
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class WorsePair:
     num_columns: int = 0  # of them
     labels: MovedTargets | None = None
     within: float = 0.0  # the furthest that a column moved among rows of one class
+    together: float = 0.0  # excess of rows whose nearest neighbour is of their own population
     sites: tuple[Site, ...] = ()
 
 

@@ -74,6 +74,7 @@ class Split:
 
 def splits(run: Run) -> list[Split]:
     trained, evaluated = told_apart(run)
+    trained = [b for b in trained if not _is_computed(b)]
     found = []
     for first, last in stretches(run):
         began = _began(run, first)
@@ -84,6 +85,11 @@ def splits(run: Run) -> list[Split]:
         if part.trained and part.evaluated:
             found.append(part)
     return found
+
+
+def _is_computed(batch: Batch) -> bool:
+    """Its rows come out of another part of what is being trained: they are no records."""
+    return any(tensor.get("from_graph") for tensor in batch.tensors)
 
 
 def are_picked(run: Run, part: Split) -> bool:

@@ -97,3 +97,15 @@ def test_a_second_model_has_not_met_the_rows_of_the_first() -> None:
         log.trains(model, ((rows,), {}))
     log.answered(models[1], ((ROWS[:300],), {}), models[1](ROWS[:300]))
     assert compare_passes(log).passes[0].known == 0
+
+
+def test_rows_that_come_out_of_a_trained_part_are_no_records() -> None:
+    """Features of an embedding stay as they are where it got no gradient."""
+    log, head = PassLog(SiteFinder("")), nn.Linear(6, 2)
+    table = nn.Embedding.from_pretrained(ROWS, freeze=False)
+    for ids in torch.arange(600).split(50):
+        log.trains(head, ((table(ids),), {}))
+    with torch.no_grad():
+        asked = table(torch.arange(400, 900))
+        log.answered(head, ((asked,), {}), head(asked))
+    assert compare_passes(log).copied is None

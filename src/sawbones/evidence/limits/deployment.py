@@ -32,6 +32,11 @@ MOVED_COLUMN = Limit(
     "Kolmogorov-Smirnov distance of a column",
     "half as far again as the audit's 0.1: rows of one source stay below it from 500 rows on",
 )
+MOVED_TOGETHER = Limit(
+    0.2,
+    "excess of rows whose nearest neighbour is of their own population, at the least",
+    "the lower end of its interval, 0 for rows of one source: a fifth of the rows lie elsewhere",
+)
 OTHER_UNIT = Limit(
     math.log(3),
     "logarithm of the factor of a column's spread",

@@ -78,6 +78,12 @@ def measure(
     )
     if frame is None and loss.target is not None and _is_turned(loss, graph):
         batch_dim, time_dim = 1, 0
+    if loss.fn == "ctc_loss":
+        if output.dim() < 3:
+            return ()  # one example
+        # (time, batch, classes), whatever the model gave before that
+        turned = output.shape[:2] != tuple(loss.input.shape[:2])
+        batch_dim, time_dim = (0, 1) if turned else (1, 0)
     targets = _targets(graph, sources, output_ref, output.shape[batch_dim], loaded)
     if not targets:
         return ()

@@ -28,6 +28,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 original(tensors, *args, **kwargs)
                 return
             passes["backward"] += 1
+            recorder.steps.heard_backward = True
             if brief.on and brief(brief.backward, tensors):
                 threads.in_backward = True
                 try:

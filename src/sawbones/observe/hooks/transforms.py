@@ -1,6 +1,6 @@
 """Gradients taken by torch.func: `grad` and `grad_and_value` of a pure function, whose arguments are
-the parameters. Under `diagnose`, and where no optimizer is in use: there they are the backward pass
-of a loop that updates its parameters by hand.
+the parameters. Under `diagnose`, in loops without a backward pass: there they take its place, whether
+parameters are updated by hand or by an optimizer that is handed the gradients.
 """
 
 from __future__ import annotations
@@ -40,9 +40,18 @@ def install(recorder: Recorder, patches: Patches) -> None:
             nested = inside() is not None
             if nested or is_tracing() or HOLDING.depth or not recorder.trains_here():
                 return original(func, argnums, has_aux, args, kwargs)
-            if recorder.census.optimizers():
-                return original(func, argnums, has_aux, args, kwargs)
             params = _asked_for(args, argnums)
+            if recorder.census.optimizers():
+                if not _for_an_optimizer(recorder, params):
+                    return original(func, argnums, has_aux, args, kwargs)
+                recorder.guard("deep", recorder.start_deep)
+                if recorder.deep is not None:
+                    func = _looked_into(recorder, func, has_aux)
+                result = original(func, argnums, has_aux, args, kwargs)
+                loss = result[1][0] if has_aux else result[1]
+                recorder.guard("backward", recorder.backward_begins, loss, None)
+                recorder.guard("backward", recorder.backward_ends)
+                return result
             asks = recorder.steps.asks_for
             if not params or not recorder.guard("backward", asks, params, True):
                 return original(func, argnums, has_aux, args, kwargs)
@@ -61,6 +70,20 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return grad_and_value_impl
 
     patches.replace(eager_transforms, "grad_and_value_impl", make)
+
+
+def _for_an_optimizer(recorder: Recorder, params: list[torch.Tensor]) -> bool:
+    """All are an optimizer's own, and none is part of a graph that a backward pass may go through
+    later: parameters that require gradients may be differentiated twice, until a step was taken
+    without any backward pass.
+    """
+    if recorder.steps.heard_backward or not params:
+        return False
+    held = {
+        id(p) for o in recorder.census.optimizers() for g in o.param_groups for p in g["params"]
+    }
+    plain = recorder.step > 0 or not any(p.requires_grad for p in params)
+    return plain and all(id(p) in held for p in params)
 
 
 def _looked_into(recorder: Recorder, func: Any, has_aux: bool) -> Any:

@@ -73,11 +73,14 @@ class _Witness:
     def guarded(self, name: str, function: Any, *args: Any) -> None:
         if self.busy or self.thread != threading.get_ident():
             return
-        self.busy = True
+        self.busy, graded = True, torch.is_grad_enabled()
+        if graded:  # a block of no_grad() costs as much as what is done here for most operators
+            torch._C._set_grad_enabled(False)
         try:
-            with torch.no_grad():
-                self.r.guard(name, function, *args)
+            self.r.guard(name, function, *args)
         finally:
+            if graded:
+                torch._C._set_grad_enabled(True)
             self.busy = False
 
     def hears(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> Any:
@@ -236,6 +239,8 @@ def _make_call(witness: _Witness, original: Any) -> Any:
         recorder.unsure = False
         if phase == "train":
             witness.guarded("evaluation", witness.ask, (args, kwargs))
+            layers, batch = witness.evaluations.layers, recorder.batches.latest
+            witness.guarded("evaluation", layers.learns, (args, kwargs), batch)
         witness.told = witness.unsure if recorder.unsure else witness.evaluations
         witness.graded = (phase == "eval" and torch.is_grad_enabled()) or recorder.unsure
         if recorder.unsure:

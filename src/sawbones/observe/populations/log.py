@@ -112,6 +112,7 @@ class PassLog:
         self._waits = False  # the latest call has no target yet
         # by the script when training began: what came later may be made of answers
         self._held_before: set[bytes] | None = None
+        self._states = _States()
         self.why = ""
 
     def trains(self, module: nn.Module, given: Any, loaded: Any = None, loader: str = "") -> None:
@@ -134,7 +135,7 @@ class PassLog:
             self.trained_bags.append(bags)
         numbers = _main_rows(given, bags)
         known = self._trained.setdefault(self._number(module), set())
-        if numbers is None or len(known) >= MAX_TRAINED:
+        if numbers is None or len(known) >= MAX_TRAINED or _is_computed(given):
             return
         known.update(hash_rows(numbers).tolist())
         if self._num_trained < KEPT_TRAINED and numbers.shape[1] <= MAX_KEPT_WIDTH:
@@ -225,7 +226,7 @@ class PassLog:
     ) -> Pass | None:
         """The pass that this call belongs to; None where there are too many."""
         inner, lines = self._lines(frame)
-        number, state = self._number(module), _state(module)
+        number, state = self._number(module), self._states.of(module)
         dense = (t for _, t in tensors_in(given) if t.layout is torch.strided)
         storage = next((t.untyped_storage().data_ptr() for t in dense), 0)
         goes_on = False
@@ -272,7 +273,8 @@ class PassLog:
         """The model of a pass, as long as nobody wrote to it since."""
         here = self.latest()[number]
         module = self._modules[here.module]()
-        return module if module is not None and _state(module) == here.state else None
+        same = module is not None and self._states.of(module) == here.state
+        return module if same else None
 
     def _number(self, module: nn.Module) -> int:
         for number, known in enumerate(self._modules):
@@ -302,8 +304,26 @@ def cut(scores: Values) -> float:
     return 0.5 if len(scores) and scores.min() >= 0 and scores.max() <= 1 else 0.0
 
 
-def _state(module: nn.Module) -> int:
-    return sum(p._version for p in module.parameters() if not p.is_inference())
+class _States:
+    """One number for the weights that a call is made with: another once one of them was written
+    to, or where other tensors stand in their place (`functional_call`).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+        self._count = 0
+
+    def of(self, module: nn.Module) -> int:
+        found = [p for p in module.parameters() if not p.is_inference()]
+        return hash(tuple((self._serial(p), p._version) for p in found))
+
+    def _serial(self, tensor: torch.Tensor) -> int:
+        """Of this very tensor: an address is used again once it is gone."""
+        known = self._known.get(id(tensor))
+        if known is None or known[0]() is not tensor:
+            self._count += 1
+            known = self._known[id(tensor)] = (weakref.ref(tensor), self._count)
+        return known[1]
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
@@ -312,11 +332,23 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     return here and not tensor.is_quantized
 
 
-def _main_rows(given: Any, bags: Any = None) -> Values | None:
-    """`bags`: stand for texts whose ids are given one after the other."""
+def _main_tensor(given: Any) -> torch.Tensor | None:
     found = [t for _, t in tensors_in(given) if _is_dense(t) and t.dim() >= 2 and len(t)]
     real = [t for t in found if t.is_floating_point()]
-    main = max(real or found, key=lambda t: t.numel(), default=None)
+    return max(real or found, key=lambda t: t.numel(), default=None)
+
+
+def _is_computed(given: Any) -> bool:
+    """Rows that come out of another part of what is being trained, as the features of a tower: two
+    that are equal say which weights did not move, and nothing about records.
+    """
+    main = _main_tensor(given)
+    return main is not None and main.grad_fn is not None
+
+
+def _main_rows(given: Any, bags: Any = None) -> Values | None:
+    """`bags`: stand for texts whose ids are given one after the other."""
+    main = _main_tensor(given)
     if main is None and bags is not None:
         return np.asarray(bags, np.float32)
     if main is None or main.is_complex() or main[0].numel() > MAX_WIDTH:

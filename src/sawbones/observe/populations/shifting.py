@@ -31,6 +31,7 @@ ERROR_RATE = 0.01  # of all comparisons together, where nothing differs
 MOST_TRAINED = 0.2  # of the rows of a population: more, and it is a look at the training set
 PART = 0.9  # of the rows of one population that another one holds too: a part of it
 MAX_COLUMNS = 512
+MAX_NEIGHBOURS = 500  # rows of each population, in which the nearest ones are looked for
 FEW_KINDS = 20
 LEAST_KNOWN = 0.01  # of the rows trained on: a kind that training has some of
 LEAST_OF_A_KIND = 25  # evaluated rows
@@ -76,6 +77,7 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[WorsePair]:
                 len(columns),
                 labels,
                 _within_classes(rest, later, ERROR_RATE / tried) if labels and columns else 0.0,
+                together=moved_together(rest.rows, later.rows, ERROR_RATE / tried),
             )
         )
     told.sort(
@@ -90,7 +92,9 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[WorsePair]:
 
 
 def _are_siblings(a: Judged, b: Judged) -> bool:
-    alike = a.module == b.module or (_has_trained_weights(a) and _has_trained_weights(b))
+    alike = a.module == b.module
+    if a.module[0] != b.module[0]:
+        alike = _has_trained_weights(a) and _has_trained_weights(b)
     return alike and a.kind == b.kind and a.rows.shape[1] == b.rows.shape[1]
 
 
@@ -257,6 +261,24 @@ def _moved_columns(
             shift = float((b.mean() - a.mean()) / scale)
             found.append(MovedColumn(i, apart, shift, float(b.std() / scale) if spread else 1.0))
     return sorted(found, key=lambda c: (-_size(c), c.column))
+
+
+def moved_together(ours: Rows, theirs: Rows, rate: float) -> float:
+    """By how much more rows have their nearest neighbour in their own population than where both
+    are one, at the least: columns may lie together in another way, each by itself as before.
+    """
+    size = min(len(ours), len(theirs), MAX_NEIGHBOURS)
+    a, b = (rows[:: len(rows) // size][:size, :MAX_COLUMNS] for rows in (ours, theirs))
+    both = np.concatenate([a, b]).astype(np.float64)
+    both = np.nan_to_num(both, posinf=0, neginf=0)
+    both = (both - both.mean(0)) / np.maximum(both.std(0), 1e-12)
+    squares = (both**2).sum(1)
+    apart = squares[:, None] + squares[None] - 2 * both @ both.T
+    np.fill_diagonal(apart, np.inf)
+    own = (apart.argmin(1) < size) == (np.arange(2 * size) < size)
+    # pairs of rows are each other's neighbours: half as many count as independent
+    low = wilson(own.sum() / 2, size, NormalDist().inv_cdf(1 - rate / 2))[0]
+    return max(0.0, 2 * low - 1)
 
 
 def _size(column: MovedColumn) -> float:

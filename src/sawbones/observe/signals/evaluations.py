@@ -17,6 +17,7 @@ import torch
 
 from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.signals.active_layers import DRAWS_OR_MIXES, ActiveLayers
 from sawbones.observe.signals.arrays import HANDED_OVER, Told, wrap
 from sawbones.observe.signals.met_values import (
     MAX_CLASSES,
@@ -50,12 +51,6 @@ _SILENT = frozenset(
 )
 # What is given second lends its shape or its type alone.
 _SHAPED_AS = frozenset({"view_as", "reshape_as", "expand_as", "type_as"})
-_DROPS = frozenset(
-    {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
-)
-_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
-_ATTENTION = frozenset({"multi_head_attention_forward", "scaled_dot_product_attention"})
-_DRAWS_OR_MIXES = _DROPS | _RECURRENT | _ATTENTION | {"batch_norm"}
 
 
 class EvaluationLog:
@@ -67,22 +62,19 @@ class EvaluationLog:
             int, tuple[Any, str, tuple[int, ...]]
         ] = {}  # tensor -> weak reference, role, nodes it came from
         self._nodes: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._active: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self.layers = ActiveLayers(sites)
         self._sizes: dict[int, int] = {}  # node -> how many values its latest call took in
         self._step = -1
         # the model call in progress is looked through for a result that is the same for all samples
         self._following = False
         self._before = ""
-        self._touched: list[
-            dict[str, Any]
-        ] = []  # rows of `active` that the latest model call led to
         self._num_inputs = {"train": 0, "eval": 0}
         # told what outputs are compared with
         self.on_target: Callable[..., Any] | None = None
         # told which of them are equal to what they are compared with
         self.on_equal: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         self.record: dict[str, Any] = {
-            "active": [],
+            "active": self.layers.record,
             "nodes": [],
             "passes": [],
             "inputs": [],
@@ -98,7 +90,6 @@ class EvaluationLog:
         """A top-level call of a model of this class begins."""
         self._note_inputs(phase, step, given, model)
         self._tags.clear()
-        self._touched = []
         inputs = {id(t) for _, t in tensors_in(given)}
         loaded = [t for _, t in tensors_in(batch)] if batch is not None else []
         beside = [t for t in loaded if id(t) not in inputs]
@@ -106,6 +97,7 @@ class EvaluationLog:
         is_fed = len(beside) < len(loaded)
         self._scored.called(step, phase == "eval", beside if is_fed else [])
         if phase == "eval":
+            self.layers.called(step, given, batch)
             if step != self._step:
                 self._step = step
                 self.record["passes"] = [
@@ -184,7 +176,7 @@ class EvaluationLog:
     # operators
 
     def looks_inside(self, name: str) -> bool:
-        return self._following or name in _DRAWS_OR_MIXES
+        return self._following or name in DRAWS_OR_MIXES
 
     def looks_outside(self, name: str, result: Any) -> bool:
         if not self._tags:
@@ -199,28 +191,7 @@ class EvaluationLog:
         """
         if self._following:
             self._follow(name, args, result)
-        kind = _random_or_batchwise(name, args, kwargs)
-        if kind is None:
-            return
-        site = self._sites.find()
-        key = (name, site, training, self._step)
-        row = self._active.get(key)
-        if row is None:
-            if len(self._active) >= _MAX_NODES:
-                return
-            row = self._active[key] = {
-                "op": name,
-                "kind": kind,
-                "site": site,
-                "training": training,
-                "step": self._step,
-                "count": 0,
-                "used": False,  # whether anything was done with the outputs
-            }
-            self.record["active"].append(row)
-        row["count"] += 1
-        if not row["used"]:
-            self._touched.append(row)
+        self.layers.heard(name, args, kwargs, training)
 
     def _follow(self, name: str, args: Any, result: Any) -> None:
         """The first operator whose results are the same for all samples although what went in was
@@ -265,16 +236,15 @@ class EvaluationLog:
             return
         roles = tuple(tag[1] if tag else "other" for tag in tags)
         self._tell_targets(name, given, roles)
-        if self._touched and "output" in roles:
-            for row in self._touched:
-                row["used"] = True
-            self._touched = []
+        if "output" in roles:
+            self.layers.used()
         node = self._node(name, roles, _scalars(args, kwargs), len(given))
         if node is None:
             return
         node["count"] += 1
         if self._step not in node["steps"]:
             node["steps"] = [*node["steps"], self._step][-50:]
+            node["num_steps"] = node.get("num_steps", 0) + 1
         for tag in tags:
             node["sources"] += [n for n in (tag[2] if tag else ()) if n not in node["sources"]]
         outputs = [t for _, t in tensors_in(result)]
@@ -423,7 +393,7 @@ class EvaluationLog:
     @property
     def has_passes(self) -> bool:
         """Evaluations of its own, not taken over from another log."""
-        return bool(self._nodes or self._active or self._step >= 0)
+        return bool(self._nodes or self.layers.record or self._step >= 0)
 
     def taken_over(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """This log's record, for another that has the inputs of training."""
@@ -493,42 +463,6 @@ def _as_tensor(value: Any) -> Any:
     return torch.from_numpy(
         plain.astype(np.int64) if plain.dtype.kind == "u" and plain.dtype.itemsize > 1 else plain
     )
-
-
-def _random_or_batchwise(name: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
-    def argument(place: int, key: str, default: Any) -> Any:
-        return kwargs.get(key, args[place] if len(args) > place else default)
-
-    if name in _DROPS:
-        return (
-            "dropout" if argument(2, "training", True) and 0 < argument(1, "p", 0.5) < 1 else None
-        )
-    if (
-        name == "batch_norm"
-    ):  # without running statistics a layer has nothing but those of the batch: meant so
-        return (
-            "batch statistics"
-            if argument(5, "training", False) and argument(1, "running_mean", None) is not None
-            else None
-        )
-    if name == "multi_head_attention_forward":
-        return (
-            "dropout"
-            if kwargs.get("training", True) and argument(10, "dropout_p", 0.0) > 0
-            else None
-        )
-    if name == "scaled_dot_product_attention":
-        return "dropout" if argument(4, "dropout_p", 0.0) > 0 else None
-    if name in _RECURRENT:
-        numbers = [a for a in args if isinstance(a, float)]
-        flags = [a for a in args if isinstance(a, bool)]
-        layers = next((a for a in args if isinstance(a, int) and not isinstance(a, bool)), 1)
-        return (
-            "dropout"
-            if numbers and numbers[0] > 0 and layers > 1 and len(flags) > 1 and flags[1]
-            else None
-        )
-    return None
 
 
 def _scalars(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -3,7 +3,8 @@
 ## What it sees
 Two evaluations of one model in one state, on rows that were not trained on, with what was asked
 for. Fires when one is far worse than the other (as for a covariate shift) although neither a column
-of the inputs nor the targets moved. `sawbones audit shift` looks at data sets: with predictions at
+of the inputs nor the targets moved, and rows are no nearer to their own population than to the
+other. `sawbones audit shift` looks at data sets: with predictions at
 the error on both sides, without at the label's rate at equal values of each feature, from a change
 of `concept` (0.1, sampling noise taken off) where no input moved.
 
@@ -29,8 +30,8 @@ the inputs are the same.
 ## False alarms
 When inputs moved too, the larger error may be theirs: then it is evidence of the covariate shift.
 Late labels (a default shows after months) look like a change of the relation; compare only rows
-whose label is final. Columns that lie together in another way, each by itself as before, are not
-seen to move.
+whose label is final. Columns that lie together in another way, each by itself as before, show in that
+the nearest neighbour of a row is of its own population: nothing is said then.
 
 ## References
 Gama et al., "A survey on concept drift adaptation" (2014). Lu et al., "Learning under concept

@@ -32,7 +32,8 @@ made.
 ## False alarms
 A model without dropout and batch normalisation does the same in both modes and stays silent.
 Recomputing running statistics (update_bn) uses no output. A teacher, a target network or a
-generator that runs without gradients inside of a training step makes no metric. The same batch
+generator that runs without gradients inside of a training step makes no metric, and neither does a
+call with the very batch that is trained on next (pseudo labels, assignments to clusters). The same batch
 passed three times or more is Monte Carlo dropout. Batch normalisation without running statistics
 has nothing else to use.
 
@@ -48,6 +49,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.evaluation import ActiveLayer
 from sawbones.stats.evaluations import READS
 from sawbones.stats.splits import told_apart
 from sawbones.trace.feeding import model_calls
@@ -73,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
         r
         for r in run.evaluation.active
         # a model that computes its loss itself: nothing is done with its outputs here
-        if r.step in judged and (r.used or r.step in losses)
+        if r.step in judged and (r.used or r.step in losses) and not _is_of_training(r)
     ]
     if not rows:
         return
@@ -82,7 +84,8 @@ def check(run: Run) -> Iterator[Finding]:
     in_train_mode = [r for r in rows if r.training]
     num_draws = sum(r.count for r in in_train_mode or rows)
     if in_train_mode:
-        sites: list[Site | None] = [*model_calls(run, "eval", steps)[:1]]
+        lines = [r.line for r in in_train_mode if r.line is not None]
+        sites: list[Site | None] = [*(lines or model_calls(run, "eval", steps))[:1]]
         title = f"The model is evaluated in training mode ({kinds} active)"
         fix = "Call model.eval() before the evaluation, and model.train() before training goes on."
         text = (
@@ -103,6 +106,11 @@ def check(run: Run) -> Iterator[Finding]:
         )
     reading = exact(text, num_draws, signal="evaluation", steps=steps[:5])
     yield finding(title, locate(*sites), (reading,), Fix(fix))
+
+
+def _is_of_training(layer: ActiveLayer) -> bool:
+    """Each of its calls was given a batch that was trained on right after it."""
+    return 0 < layer.calls <= layer.trained
 
 
 def _steps_with_losses(run: Run) -> set[int]:

@@ -248,7 +248,7 @@ def _unequal_batches(run: Run, everything: Sequence[Node], loaders: list[int]) -
 
 
 def _several_per_step(node: Node) -> bool:
-    return bool(node.steps) and node.count >= 2 * len(node.steps)
+    return bool(node.steps) and node.count >= 2 * max(node.num_steps, len(node.steps))
 
 
 def _printed(
@@ -310,7 +310,7 @@ def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Ite
         batch_by_batch = _several_per_step(node) and 2 * node.count >= sum(calls)
         if node.op in ARRAY_READS and "output" in node.roles and batch_by_batch:
             text = (
-                f"outputs leave torch batch by batch, {node.count} times in {len(node.steps)} "
+                f"outputs leave torch batch by batch, {node.count} times in {max(node.num_steps, len(node.steps))} "
                 "evaluations, beside sklearn"
             )
             yield finding(

@@ -38,8 +38,10 @@ it was meant for are silently ignored and nobody hears of them.
 
 ## False alarms
 Losses of GANs spike without worse steps after; a spike that nothing follows from is not named. The
-loss of a policy is weighed anew on every step: how high it is says nothing. A script that gives no seed is another run each time, which decides
-nothing: its spikes stay suspected. A run that diverges from its LR has no calm stretch before.
+loss of a policy is weighed anew on every step: how high it is says nothing. A script that gives no
+seed is another run each time, which decides nothing: its spikes stay suspected. Where another line
+begins the backward pass, a new stage has another loss. A run that diverges from its LR has no calm
+stretch before.
 
 ## References
 PaLM (2022) restarted from a checkpoint and skipped some 200 batches around each spike.
@@ -87,7 +89,8 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("the loss weighs what was drawn anew on every step: it has no level")
     begin = start_level(losses)
     size = max(abs(begin), TINY)
-    heads = _heads(losses, begin)
+    lines = {e.step: e.site for e in run.of_kind("backward") if e.site is not None}
+    heads = [s for s in _heads(losses, begin) if lines.get(s) == lines.get(s - 1)]
     if not heads or (len(heads) > MOST and not _far_apart(losses, heads, begin)):
         return
     first = heads[0]

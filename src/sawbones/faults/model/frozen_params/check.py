@@ -12,8 +12,8 @@ it, nothing happens) is named first. A module that carries requires_grad = True 
 its own while all parameters in it are frozen was meant to be unfrozen: modules take any attribute
 and hand none of them on. Frozen layers that no optimizer holds count when they still are
 as they were drawn and the loss has hardly moved (under a tenth in 30 steps or more), since some
-trainers leave frozen parameters out by themselves; while the rest learns on top of them they are
-only suspected. From step 0.
+trainers leave frozen parameters out by themselves; while the rest learns on top of them nothing is
+said. From step 0.
 
 ## Why it matters
 The optimizer skips them without a word; the block stays at its first values.
@@ -110,8 +110,8 @@ def check(run: Run) -> Iterator[Finding]:
         yield _finding(run, partly, "likely" if sure else "suspected")
     else:
         layers = [t for t in outside if t.owner not in _TABLES]
-        if len(layers) >= 2 and all(_is_untouched(run, t) for t in layers):
-            yield _finding(run, outside, "likely" if _is_stuck(run) else "suspected")
+        if len(layers) >= 2 and all(_is_untouched(run, t) for t in layers) and _is_stuck(run):
+            yield _finding(run, outside, "likely")
 
 
 def _switched_in_vain(run: Run) -> list[Tensor]:
