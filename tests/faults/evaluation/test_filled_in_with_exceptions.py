@@ -43,10 +43,10 @@ def said(amount: Column, left: npt.NDArray[np.bool_]) -> list[str]:
     return [f.status for f in check(replace(run, populations=compare_passes(log)))]
 
 
-def test_a_field_that_is_filled_in_after_the_event_is_likely_in_spite_of_exceptions() -> None:
+def test_a_field_that_is_filled_in_after_the_event_is_suspected_in_spite_of_exceptions() -> None:
     left = drawn.random(ROWS) < 0.3
     paid_out = drawn.random(ROWS) < np.where(left, 0.93, 0.04)
-    assert said(paid_out * drawn.gamma(2.0, 20.0, ROWS), left) == ["likely"]
+    assert said(paid_out * drawn.gamma(2.0, 20.0, ROWS), left) == ["suspected"]
 
 
 def test_a_strong_cause_that_is_cut_off_at_zero_is_at_most_suspected() -> None:

@@ -50,6 +50,7 @@ NEEDS = ("populations",)
 USES = ("source_lines",)
 EXPLAINS = ("evaluation.preprocessing-mismatch",)
 EXPERIMENT = None
+PREVIEW = True
 
 
 def check(run: Run) -> Iterator[Finding]:

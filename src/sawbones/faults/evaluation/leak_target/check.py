@@ -12,7 +12,7 @@ labels of others have moved. Also when one column carries the answer: scrambled 
 80 % of what the score is above the best constant answer, and with all other columns scrambled at
 least 90 % is left. Likely when one value of it is that of all rows of one class and of hardly any
 other (98 %), as of a field that is filled in when the event takes place. With up to a tenth of
-exceptions this is likely as well where the smallest amounts in it, the tenth that is nearest to that
+exceptions this is a suspicion where the smallest amounts in it, the tenth that is nearest to that
 value, say nearly as much of the class as all amounts do: the field was filled in, and how much is in
 it does not count. Likely too when it is a number that each row has of its own (an id); a suspicion when hardly a row lies between the two classes, or
 when a single cut decides 200 rows and more without one exception. Likely as well when 50 rows and
@@ -140,7 +140,7 @@ def _carried(column: CarryingColumn) -> Iterator[Finding]:
             f"the tenth nearest to it says {column.at_once:.0%} already: it is not the amount that counts"
         )
         reading = compared(text, column.at_once, limits.AT_ONCE, signal="populations")
-        yield finding(title, where, (reading, said), fix)
+        yield finding(title, where, (reading, said), fix, at_most="suspected")
     elif column.is_id:
         text = (
             f"all {column.rows} rows have a number of their own in it, on one even grid: an id "
