@@ -63,7 +63,7 @@ from sawbones.trace.locate import locate
 from sawbones.trace.operators import AGAINST_TARGETS
 
 NEEDS = ("deep", "steps", "backward")
-USES = ("loss_calls", "probes")
+USES = ("loss_calls", "probes", "lines")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loop.exploding-gradients",
