@@ -1,5 +1,7 @@
 # make demo   set up a virtual environment and run the main job
 # make test   set up and pass the tests
+# make browser  the tests in Chromium: pictures and pages as they are drawn
+# make spark  the audits on a real local Spark (Java)
 # make harm   wrong calls, kills, interrupts, hostile files: all of them (long)
 # make check  lint, format and types
 # make docs   write the generated pages and build the documentation site into build/site
@@ -12,17 +14,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+IN_BROWSER := tests/report/test_report_browser.py tests/page/test_page_browser.py
+ON_SPARK := tests/audits/test_spark.py
+LEFT_OUT := --ignore tests/harm $(patsubst %,--ignore %,$(IN_BROWSER) $(ON_SPARK))
 
-.PHONY: demo test harm check pages package trackers matrix bench format docs clean
+.PHONY: demo test browser spark harm check pages package trackers matrix bench format docs clean
 
 demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
 	$(BIN)/sawbones fix examples/translate.py || test $$? -eq 1  # 1: there is a patch
 
 # Tests of hangs, kills and time-outs depend on when processes get their turn: what fails beside others is judged once more, alone.
+# What needs a browser or Java is not among them: make browser spark, and CI after these.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --ignore tests/harm || { test $$? -eq 1 && \
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --ignore tests/harm --last-failed --last-failed-no-failures none --maxfail 3; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope $(LEFT_OUT) || { test $$? -eq 1 && \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(LEFT_OUT) --last-failed --last-failed-no-failures none --maxfail 3; }
+
+browser: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(IN_BROWSER) -n 2
+
+spark: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[spark]"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ON_SPARK)
 
 harm: $(STAMP)
 	SAWBONES_HARM=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/harm -n 2 --timeout 900 -vv --durations 20

@@ -90,6 +90,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         lines.append("most moments of the kills and interrupts. To run them all: make harm")
     if ran and not any("tests/harm/" in name for name in ran):
         lines.append("the harm suite. To run it: make harm")
+    if ran and not any("_browser.py" in name for name in ran):
+        lines.append("the tests in a browser. To run them: make browser")
+    if ran and not any("test_spark.py" in name for name in ran):
+        lines.append("the audits on Spark. To run them: make spark")
     if not os.environ.get("SAWBONES_FULL") and any("test_contract" in name for name in ran):
         lines.append(
             "the contract of most faults. To run it: "

@@ -44,8 +44,13 @@ def recent_ratio(ratios: Floats, until: int | None) -> float:
     return float(np.median(known[-RECENT:])) if len(known) else math.nan
 
 
+def mean_end(losses: npt.ArrayLike) -> float:
+    """What the last quarter costs on average."""
+    return level(part(losses, 0.75, 1.0)).mean
+
+
 def least_mean_end(losses: npt.ArrayLike) -> float:
-    """What the last quarter costs on average, by the lower end of the interval."""
+    """The same, by the lower end of the interval."""
     end = level(part(losses, 0.75, 1.0))
     return end.mean - STANDARD_ERRORS * end.error
 

@@ -49,9 +49,14 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ORDINARY_UPDATE
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.divergence import end_cost, first_trouble, least_mean_end, recent_ratio
+from sawbones.stats.divergence import (
+    end_cost,
+    first_trouble,
+    least_mean_end,
+    mean_end,
+    recent_ratio,
+)
 from sawbones.stats.drawn_losses import drawn_losses
-from sawbones.stats.levels import level, part
 from sawbones.stats.protocol import update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
 from sawbones.trace.locate import locate
@@ -137,8 +142,7 @@ def _misbehaves(losses: npt.NDArray[np.float64]) -> tuple[str, bool] | None:
     if diverged(losses) or limits.LOSS_RISES.passed_by((end - first) / size):
         return f"the loss rises from {first:.4g} to {end:.4g}", True
     if limits.LOSS_RISES.passed_by((least_mean_end(losses) - first) / size):
-        mean = level(part(losses, 0.75, 1.0)).mean
-        return f"the loss rises from {first:.4g} to {mean:.4g} on average", True
+        return f"the loss rises from {first:.4g} to {mean_end(losses):.4g} on average", True
     shot_up = (peak - first) / size
     down = (first - end) / size
     if limits.LOSS_SHOOTS_UP.suspected_by(shot_up) and limits.LOSS_COMES_DOWN.undercut_by(down):
